@@ -254,9 +254,9 @@ impl EventLoop {
     /// Makes a measured node's caches cold.
     fn evict(&mut self) -> io::Result<()> {
         let Some(eviction) = &mut self.eviction else { return Ok(()) };
-        let began = self.shard.stopwatch();
+        let began = self.shard.env.stopwatch();
         eviction.run()?;
-        self.eviction_ns += (self.shard.stopwatch() - began).as_nanos() as u64;
+        self.eviction_ns += (self.shard.env.stopwatch() - began).as_nanos() as u64;
         Ok(())
     }
 
@@ -266,7 +266,7 @@ impl EventLoop {
     /// The thread has waited for events for this long.
     fn turn(&mut self, events: &Events, waited: Duration) {
         let now = self.now();
-        self.shard.waited(waited);
+        self.shard.env.waited(waited);
         self.published.pulse.turn_began_ms.store(now.as_millis() as u64 + 1, Ordering::Relaxed);
         self.shard.begin(now);
         self.tls.begin();
@@ -283,7 +283,7 @@ impl EventLoop {
         self.read();
         self.shard.advance();
         self.change_sockets();
-        let began = self.shard.stopwatch();
+        let began = self.shard.env.stopwatch();
         self.write();
         self.shard.wrote_since(began);
         self.hand_over();
@@ -366,7 +366,7 @@ impl EventLoop {
         self.put(key, Socket { stream, layer, key, readable, queued, ends, is_gone });
         if let Err(error) = registered {
             log::warn!("a connection can't be watched: {error}");
-            self.shard.drop_connection(key);
+            self.shard.by_outlet(|out| out.drop_connection(key));
         }
     }
 
@@ -380,7 +380,7 @@ impl EventLoop {
             && !socket.queued
         {
             socket.queued = true;
-            self.shard.queue_input(key);
+            self.shard.links.queue_input(key, self.shard.env.now);
         }
     }
 
@@ -391,10 +391,10 @@ impl EventLoop {
         self.answered_bytes = 0;
         self.shard.begin_input();
         while let Some(key) = self.shard.next_input() {
-            let before = self.shard.unsent_bytes(key);
+            let before = self.shard.links.unsent(key).len();
             self.serve(key);
-            let bytes = self.shard.unsent_bytes(key).saturating_sub(before);
-            if bytes >= EARLY_WRITE_MIN || bytes > 0 && self.shard.is_served(key) {
+            let bytes = self.shard.links.unsent(key).len().saturating_sub(before);
+            if bytes >= EARLY_WRITE_MIN || bytes > 0 && self.shard.links.is_served(key) {
                 self.answered.push(key);
                 self.answered_bytes += bytes;
                 if self.answered_bytes > EARLY_WRITE_BYTES {
@@ -407,14 +407,14 @@ impl EventLoop {
 
     /// Whether a room is late by more than this.
     fn is_room_late(&self, now: Duration, by: Duration) -> bool {
-        self.shard.room_due_at().is_some_and(|at| at + by <= now)
+        self.shard.host.due_at().is_some_and(|at| at + by <= now)
     }
 
     /// Writes the answers to connections that were served in this turn, before it is over: the
     /// newest first, which are in the nearest cache.
     fn write_answers(&mut self) {
         while let Some(key) = self.answered.pop() {
-            if !self.shard.is_blocked(key) {
+            if !self.shard.links.is_blocked(key) {
                 self.flush(key);
             }
         }
@@ -425,7 +425,7 @@ impl EventLoop {
 
     /// Lets connections wait to be served that are read again.
     fn queue_resumed(&mut self) {
-        while let Some(key) = self.shard.next_resumed() {
+        while let Some(key) = self.shard.links.next_resumed() {
             self.queue(key);
         }
     }
@@ -455,7 +455,7 @@ impl EventLoop {
             }
             // Answers that pile up are written between reads: the connection's part of the system
             // is in the cache now, and the client can go on.
-            if !self.shard.reads(key) && !self.shard.is_blocked(key) {
+            if !self.shard.links.reads(key) && !self.shard.links.is_blocked(key) {
                 self.flush(key);
             }
         }
@@ -467,7 +467,7 @@ impl EventLoop {
         if socket.key != key {
             return 0;
         }
-        while socket.readable && self.shard.reads(key) && self.tls.reads(socket) {
+        while socket.readable && self.shard.links.reads(key) && self.tls.reads(socket) {
             let read = if socket.layer.is_ended() {
                 Ok(0)
             } else {
@@ -476,7 +476,7 @@ impl EventLoop {
             match read {
                 Ok(0) => {
                     socket.readable = false;
-                    self.shard.hung_up(key);
+                    self.shard.by_outlet(|out| out.hung_up(key));
                 }
                 Ok(bytes) => {
                     let buffer = &mut self.buffer[..KEPT_BYTES + bytes];
@@ -494,7 +494,7 @@ impl EventLoop {
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(_) => {
                     socket.readable = false;
-                    self.shard.drop_connection(key);
+                    self.shard.by_outlet(|out| out.drop_connection(key));
                 }
             }
         }
@@ -507,12 +507,12 @@ impl EventLoop {
         if socket.key != key {
             return;
         }
-        if socket.readable && self.shard.reads(key) {
+        if socket.readable && self.shard.links.reads(key) {
             self.queue(key);
         } else if socket.is_gone {
-            self.shard.vanished(key);
+            self.shard.by_outlet(|out| out.vanished(key));
         } else if socket.ends {
-            self.shard.half_closed(key);
+            self.shard.by_outlet(|out| out.half_closed(key));
         }
     }
 
@@ -523,7 +523,7 @@ impl EventLoop {
         // What drained connections have missed meanwhile follows.
         self.writes_on =
             !(self.write_new(began) && self.write_where_space(began) && self.write_new(began));
-        while let Some(key) = self.shard.next_written() {
+        while let Some(key) = self.shard.links.next_written() {
             if let Some(socket) = self.socket(key) {
                 part(socket);
             }
@@ -534,7 +534,7 @@ impl EventLoop {
     /// a room is late again.
     fn write_new(&mut self, began: Duration) -> bool {
         while let Some(key) = self.shard.next_dirty() {
-            if !self.shard.is_blocked(key) {
+            if !self.shard.links.is_blocked(key) {
                 self.flush(key);
                 if self.is_output_over(began) {
                     return false;
@@ -546,7 +546,7 @@ impl EventLoop {
 
     /// Whether it is time for rooms again, after output was written since `began`.
     fn is_output_over(&self, began: Duration) -> bool {
-        if self.shard.room_due_at().is_none() {
+        if self.shard.host.due_at().is_none() {
             return false; // Without asking for the time after each write.
         }
         let now = self.now();
@@ -574,7 +574,7 @@ impl EventLoop {
             return;
         }
         loop {
-            let bytes = self.shard.unsent(key);
+            let bytes = self.shard.links.unsent(key);
             if bytes.is_empty() || socket.key != key {
                 return;
             }
@@ -584,7 +584,7 @@ impl EventLoop {
                     return self.shard.wrote(key, 0);
                 }
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                Err(_) => return self.shard.drop_connection(key),
+                Err(_) => return self.shard.by_outlet(|out| out.drop_connection(key)),
             }
         }
     }
@@ -594,16 +594,16 @@ impl EventLoop {
         // Writing, and what was read of it, may have made more.
         self.shard.finish();
         for target in 0..self.shared.mailboxes.len() {
-            let mail = self.shard.outgoing(target as u16);
+            let mail = self.shard.outbound.outgoing(target as u16);
             self.shared.mailboxes[target].push_all(mail);
             let all = mail.is_empty();
-            self.shard.posted(target as u16, all);
+            self.shard.by_outlet(|out| out.posted(target as u16, all));
         }
     }
 
     /// Drops sockets, and moves them to other places, in the order in which the shard decided so.
     fn change_sockets(&mut self) {
-        while let Some(change) = self.shard.next_socket_change() {
+        while let Some(change) = self.shard.links.next_socket_change() {
             match change {
                 SocketChange::Greeted(key) => self.limit_send_buffer(key),
                 SocketChange::Moved { from, to } => self.move_socket(from, to),
@@ -641,7 +641,7 @@ impl EventLoop {
         self.put(to, socket);
         if let Err(error) = registered {
             log::warn!("a connection can't be watched: {error}");
-            self.shard.drop_connection(to);
+            self.shard.by_outlet(|out| out.drop_connection(to));
         } else if is_readable {
             self.queue(to);
         }
@@ -649,7 +649,7 @@ impl EventLoop {
 
     /// Puts a socket in the place of its connection.
     fn put(&mut self, key: ConnectionKey, socket: Socket) {
-        self.shard.layer_holds(key, socket.layer.bytes());
+        self.shard.links.layer_holds(key, socket.layer.bytes());
         let place = key.index();
         if place >= self.sockets.len() {
             self.sockets.resize_with(place + 1, || None);
@@ -706,14 +706,18 @@ impl EventLoop {
 
     /// How long to wait for something to happen.
     fn timeout(&mut self) -> Option<Duration> {
-        if self.shard.has_input() || self.mail_waits || self.writes_on || !self.closing.is_empty() {
-            self.shard.is_awake_until(Duration::MAX);
+        if self.shard.links.has_input()
+            || self.mail_waits
+            || self.writes_on
+            || !self.closing.is_empty()
+        {
+            self.shard.host.is_awake_until(Duration::MAX);
             return Some(Duration::ZERO);
         }
         let accepts_at = self.listeners.iter().filter_map(|listener| listener.accepts_at).min();
         let deadlines = [self.shard.next_deadline(), accepts_at, self.ends_at];
         let now = self.now();
-        self.shard.is_awake_until(now + POLL);
+        self.shard.host.is_awake_until(now + POLL);
         let next = deadlines.into_iter().flatten().min()?;
         Some(self.shared.clock.real(next.saturating_sub(now)))
     }

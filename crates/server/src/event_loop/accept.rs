@@ -63,7 +63,11 @@ impl EventLoop {
             let service = listener.service;
             match listener.socket.accept() {
                 Ok((socket, address)) => {
-                    if let Some(tally) = self.shard.admit_from(address.ip(), service.is_some()) {
+                    if let Some(tally) = self.shard.links.admit_from(
+                        &mut self.shard.env,
+                        address.ip(),
+                        service.is_some(),
+                    ) {
                         self.deal(number, Newcomer { socket, address, tally, service });
                     }
                 }
@@ -89,7 +93,7 @@ impl EventLoop {
         if self.shared.connections.fetch_add(1, Ordering::Relaxed) >= self.shared.connections_max {
             self.shared.connections.fetch_sub(1, Ordering::Relaxed);
             self.refused += 1;
-            self.shard.note_full(newcomer.address.ip());
+            self.shard.links.note_full(&mut self.shard.env, newcomer.address.ip());
             return;
         }
         if !self.shared.takes(self.index) {
@@ -126,7 +130,7 @@ impl EventLoop {
             Some(service) => self.shard.accepted_for(service, address, tally),
         };
         let layer = match service {
-            None if self.shard.is_proxy(address.ip()) => {
+            None if self.shard.env.is_proxy(address.ip()) => {
                 self.tls.layer(address.ip()).behind_proxy()
             }
             None => self.tls.layer(address.ip()),

@@ -38,9 +38,11 @@ impl Tls {
         let header_bytes = match proxied(&behind.came) {
             Proxied::Partial => return,
             Proxied::Not => 0,
-            Proxied::Malformed(why) => return shard.refuse_proxy(socket.key, why),
+            Proxied::Malformed(why) => {
+                return shard.by_outlet(|out| out.refuse_proxy(socket.key, why));
+            }
             Proxied::Header { bytes, client } => {
-                shard.named_by_proxy(socket.key, client);
+                shard.by_outlet(|out| out.named_by_proxy(socket.key, client));
                 bytes
             }
         };

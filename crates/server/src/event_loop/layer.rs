@@ -118,7 +118,7 @@ impl Tls {
     /// Bytes came from a socket whose layer is not plain.
     pub(super) fn received(&mut self, socket: &mut Socket, shard: &mut Shard, input: &mut [u8]) {
         self.decode(socket, shard, input);
-        shard.layer_holds(socket.key, socket.layer.bytes());
+        shard.links.layer_holds(socket.key, socket.layer.bytes());
     }
 
     pub(super) fn decode(&mut self, socket: &mut Socket, shard: &mut Shard, input: &mut [u8]) {
@@ -163,7 +163,7 @@ impl Tls {
                     shard.received(key, &mut self.plaintext);
                 }
                 part(socket);
-                shard.drop_connection(key);
+                shard.by_outlet(|out| out.drop_connection(key));
             }
         }
     }
@@ -175,7 +175,7 @@ impl Tls {
             if matches!(socket.layer, Layer::TlsExpected) {
                 self.refused += 1;
                 socket.layer = Layer::Plain;
-                shard.refuse_plain(key, input);
+                shard.by_outlet(|out| out.refuse_plain(key, input));
                 return false;
             }
             socket.layer = Layer::Plain;
@@ -190,7 +190,7 @@ impl Tls {
             Some(Err(error)) => {
                 log::warn!("a TLS connection can't start: {error}");
                 self.failed += 1;
-                shard.drop_connection(key);
+                shard.by_outlet(|out| out.drop_connection(key));
                 false
             }
             None => {
@@ -205,7 +205,7 @@ impl Tls {
                 // If it fails, the client is gone.
                 let _ = socket.stream.write(&NO_TLS);
                 let _ = socket.stream.shutdown(Shutdown::Write);
-                shard.drop_connection(key);
+                shard.by_outlet(|out| out.drop_connection(key));
                 false
             }
         }
@@ -215,7 +215,7 @@ impl Tls {
     /// beyond that.
     pub(super) fn flush(&mut self, socket: &mut Socket, shard: &mut Shard) {
         self.encode(socket, shard);
-        shard.layer_holds(socket.key, socket.layer.bytes());
+        shard.links.layer_holds(socket.key, socket.layer.bytes());
     }
 
     fn encode(&mut self, socket: &mut Socket, shard: &mut Shard) {
@@ -232,28 +232,28 @@ impl Tls {
                     }
                     Err(error) if error.kind() == ErrorKind::Interrupted => {}
                     Err(error) if error.kind() == ErrorKind::WouldBlock => {
-                        if !shard.unsent(key).is_empty() {
+                        if !shard.links.unsent(key).is_empty() {
                             shard.wrote(key, 0);
                         }
                         return;
                     }
-                    Err(_) => return shard.drop_connection(key),
+                    Err(_) => return shard.by_outlet(|out| out.drop_connection(key)),
                 }
             }
-            let output = shard.unsent(key);
+            let output = shard.links.unsent(key);
             if output.is_empty() {
                 return;
             }
             if !tls.is_open() {
                 // It is being closed, and nothing can be said without keys.
-                return shard.drop_connection(key);
+                return shard.by_outlet(|out| out.drop_connection(key));
             }
             let (sealed, bytes) = match tls.seal(output, &mut self.record) {
                 Ok(sealed) => sealed,
                 Err(error) => {
                     log::debug!("a TLS connection ends: {error}");
                     tls.fail();
-                    return shard.drop_connection(key);
+                    return shard.by_outlet(|out| out.drop_connection(key));
                 }
             };
             let record = &self.record[..bytes];
@@ -261,7 +261,7 @@ impl Tls {
                 match socket.stream.write(record) {
                     Ok(bytes) => bytes,
                     Err(error) if is_passing(&error) => 0,
-                    Err(_) => return shard.drop_connection(key),
+                    Err(_) => return shard.by_outlet(|out| out.drop_connection(key)),
                 }
             } else {
                 // Answers to the client's TLS go first.

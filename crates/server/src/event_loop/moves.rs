@@ -12,7 +12,7 @@ use crate::shard::connection::Moving;
 impl EventLoop {
     /// Sends connections to the shards where their rooms are.
     pub(super) fn hand_over(&mut self) {
-        while let Some((key, target, moving)) = self.shard.next_departure() {
+        while let Some((key, target, moving)) = self.shard.by_outlet(|out| out.next_departure()) {
             let place = self.sockets.get_mut(key.index());
             let Some(mut socket) = place.and_then(Option::take) else { continue };
             if let Err(error) = self.poll.registry().deregister(&mut socket.stream) {
@@ -27,7 +27,7 @@ impl EventLoop {
             if let Err(Parcel::Moved { socket: Some(stream), layer, moving }) =
                 self.shared.mailboxes[usize::from(target)].push(parcel)
             {
-                let key = self.shard.come_back(moving);
+                let key = self.shard.by_outlet(|out| out.come_back(moving));
                 self.place(key, stream, layer);
             }
         }
@@ -49,7 +49,7 @@ impl EventLoop {
         if has_space {
             tables.gives_back(target);
         }
-        let key = self.shard.stay(moving, target as u16);
+        let key = self.shard.by_outlet(|out| out.stay(moving, target as u16));
         self.place(key, stream, layer);
     }
 
@@ -66,12 +66,12 @@ impl EventLoop {
             },
             (None, None) => None,
         };
-        let key = self.shard.arrive(moving);
+        let key = self.shard.by_outlet(|out| out.arrive(moving));
         if let Some(socket) = received {
             return self.place(key, socket, layer);
         }
         self.shared.connections.fetch_sub(1, Ordering::Relaxed);
         self.shared.gives_back(self.index);
-        self.shard.drop_connection(key);
+        self.shard.by_outlet(|out| out.drop_connection(key));
     }
 }

@@ -16,7 +16,7 @@ use crate::fleet::device_gone;
 use crate::handle::{NodeHandle, read};
 use crate::node::Node;
 use crate::service::{Closed, Service};
-use crate::shard::connection::{Connection, Connections};
+use crate::shard::connection::{Connection, Links};
 use crate::shard::devices::{DeviceMail, OwnDevice, ShardDevices};
 use crate::shard::keys::ConnectionKey;
 
@@ -80,8 +80,8 @@ pub(crate) struct Reach<'a> {
     pub(crate) message_bytes_max: usize,
     pub(crate) outbox_bytes_max: usize,
     pub(crate) outbox_high_bytes: usize,
-    pub(crate) connections: &'a mut Connections,
-    /// Connections to be closed after the call.
+    pub(crate) connections: &'a mut Links,
+    /// Links to be closed after the call.
     pub(crate) leaving: &'a mut Vec<Leave>,
     pub(crate) wake_at: &'a mut Option<Duration>,
     pub(crate) node: Option<&'a NodeHandle>,
@@ -195,14 +195,14 @@ impl<'a, S: Service> Context<'a, S> {
         if !self.serves(connection) {
             self.waiting(connection)?;
         }
-        self.reach.connections.get(connection.key)?.device.as_deref().map(OwnDevice::device)
+        self.reach.devices.get(connection.key).map(OwnDevice::device)
     }
 
     /// The device of a connection was heard by other means than its connection.
     pub fn heard(&mut self, connection: ConnectionId) {
         if (self.serves(connection) || self.waiting(connection).is_some())
             && let Some(of) = self.reach.connections.get_mut(connection.key)
-            && of.device.is_some()
+            && of.is_device
         {
             of.heard = self.reach.now.into();
             let mail = DeviceMail::Heard { connection: connection.key };
@@ -213,13 +213,13 @@ impl<'a, S: Service> Context<'a, S> {
     /// Answers a request to a device of this service, from [`Service::command`]: the text of a JSON
     /// value, or bytes, as the fleet's settings say. Whether it was waited for.
     pub fn answer(&mut self, id: CommandId, answer: Result<Vec<u8>, Error>) -> bool {
-        let Reach { shard, connections, at, devices, .. } = &mut self.reach;
+        let Reach { shard, at, devices, .. } = &mut self.reach;
         let Some(fleet) = &at.fleet else { return false };
         let answer = answer
             .and_then(|bytes| fleet.payload(&bytes))
             .map(|payload| payload.as_slice().to_vec());
         let is_here = id.connection.shard == *shard;
-        is_here && devices.answer(at, connections, (id.connection.key, id.number), answer)
+        is_here && devices.answer(at, (id.connection.key, id.number), answer)
     }
 
     /// Writes a frame to any connection of this service on this shard. Returns whether it was

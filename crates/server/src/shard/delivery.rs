@@ -1,8 +1,6 @@
 //! The output of rooms, on its way to connections, other shards and the background.
 
 use std::any::TypeId;
-use std::collections::VecDeque;
-use std::sync::Arc;
 use std::time::Duration;
 
 use playfield_room::{
@@ -13,25 +11,23 @@ use playfield_wire::message::MessageRef;
 use playfield_wire::server::{self, ServerMessage};
 use playfield_wire::{ErrorCode, Format, RequestNumber};
 
-use crate::background::{Background, Origin};
+use crate::background::Origin;
 use crate::founding::Founding;
-use crate::node::Node;
 use crate::room_id::RoomId;
-use crate::shard::Stopwatch;
-use crate::shard::channels::{ShardChannels, payload_of};
-use crate::shard::connection::{Connections, Kind};
-use crate::shard::devices::ShardDevices;
-use crate::shard::keys::{ConnectionKey, MemberKey, RoomKey, member_key};
-use crate::shard::log_limit::LogLimit;
+use crate::shard::channels::payload_of;
+use crate::shard::connection::{Kind, Links, unread};
+use crate::shard::env::Env;
+use crate::shard::keys::{MemberKey, RoomKey, member_key};
 use crate::shard::mail::ShardMail;
+use crate::shard::outbound::Outbound;
 use crate::shard::parcels::{pack, pack_lost, trim};
-use crate::shard::room_places::RoomPlaces;
 use crate::shard::rooms::capture::Capture;
-use crate::shard::rooms::join::JoinRequest;
+use crate::shard::rooms::host::Queues;
 use crate::shard::rooms::member::{Member, MemberOutput, Members, Standing};
 use crate::shard::rooms::record::{Record, RecordedKind};
-use crate::shard::rooms::traffic::Traffic;
-use crate::stats::Counters;
+use crate::shard::session::outlet::Outlet;
+use crate::shard::session::sessions::Sessions;
+use crate::shard::topics::Topics;
 
 /// Instead of a room's id: mail from outside the node's rooms.
 const OUTSIDE: &str = "";
@@ -40,63 +36,41 @@ const OUTSIDE: &str = "";
 pub(super) const EVENT_HEADER_BYTES_MAX: usize = 64;
 
 /// All that a room's output can reach.
-pub(crate) struct Delivery {
-    pub(crate) node: Arc<Node>,
-    /// The shard's own number.
-    pub(crate) shard: u16,
-    pub(crate) connections: Connections,
-    pub(crate) channels: ShardChannels,
-    pub(crate) devices: ShardDevices,
-    /// Mail to other shards, in the order it was written.
-    pub(crate) outgoing: Vec<VecDeque<ShardMail>>,
-    /// Rooms that rooms of this shard want here.
-    pub(crate) local_foundings: Vec<Founding>,
-    /// The places of rooms that rooms of this shard send to.
-    pub(crate) room_places: RoomPlaces,
-    /// Mail between rooms of this shard.
-    pub(crate) local_mail: VecDeque<(RoomId, Mail)>,
-    /// Members elsewhere with output to be sent.
-    pub(crate) remote_dirty: Vec<(RoomKey, MemberKey)>,
-    /// Connections to be closed once the rooms have had their turn.
-    pub(crate) doomed: Vec<(ConnectionKey, ErrorCode, String)>,
-    /// Seats of players without a connection that are taken from them once the rooms have had their
-    /// turn.
-    pub(crate) given_up: Vec<(RoomKey, MemberKey)>,
-    /// Shards whose mailbox was full the last time.
-    pub(crate) congested: Vec<bool>,
-    /// Joins of sessions of this shard that rooms of this shard have refused after a while.
-    pub(crate) refusals: VecDeque<(ConnectionKey, Box<JoinRequest>, Error)>,
-    pub(crate) background: Arc<dyn Background>,
-    pub(crate) counters: Counters,
-    /// Why publications and pushes were refused.
-    pub(crate) publications_logged: LogLimit<ErrorCode>,
-    pub(crate) pushes_logged: LogLimit<ErrorCode>,
-    /// The connection that is served: it is charged for all that takes time meanwhile.
-    pub(crate) visited: Option<ConnectionKey>,
-    pub(crate) traffic: Traffic,
+pub(crate) struct Delivery<'a> {
+    pub(in crate::shard) env: &'a mut Env,
+    pub(in crate::shard) links: &'a mut Links,
+    pub(in crate::shard) sessions: &'a mut Sessions,
+    pub(in crate::shard) topics: &'a mut Topics,
+    pub(in crate::shard) outbound: &'a mut Outbound,
+    pub(in crate::shard) queues: &'a mut Queues,
 }
 
-impl Delivery {
+impl Delivery<'_> {
+    pub(in crate::shard) fn outlet(&mut self) -> Outlet<'_> {
+        let Self { env, links, sessions, outbound, .. } = self;
+        Outlet { env, links, sessions, outbound }
+    }
+
     pub(crate) fn post(&mut self, shard: u16, mail: ShardMail) {
-        self.outgoing[usize::from(shard)].push_back(mail);
+        self.outbound.post(shard, mail);
     }
 
     /// Registers a room that another wants, and has it created.
     fn found(&mut self, new: NewRoom) -> Result<(), Error> {
-        let (shard, founding) = Founding::register(&self.node, self.shard, new, 0)?;
-        let is_here = shard == self.shard;
+        let (shard, founding) = Founding::register(&self.env.node, self.env.shard, new, 0)?;
+        let is_here = shard == self.env.shard;
         let is_full = if is_here {
-            self.local_foundings.len() >= self.node.config.mailbox_max
+            self.outbound.local_foundings.len() >= self.env.node.config.mailbox_max
         } else {
-            self.congested[usize::from(shard)]
+            self.outbound.congested[usize::from(shard)]
         };
         if is_full {
-            self.node.directory.remove(founding.id);
+            self.env.node.directory.remove(founding.id);
             let text = "mailbox_max: the mailbox of the room's shard is full; try again";
             return Err(Error::new(ErrorCode::Busy, text));
         }
         if is_here {
-            self.local_foundings.push(founding);
+            self.outbound.local_foundings.push(founding);
         } else {
             self.post(shard, ShardMail::Found(Box::new(founding)));
         }
@@ -108,11 +82,11 @@ impl Delivery {
         if to == OUTSIDE
             && let Mail::Answered { ask, reply } = mail
         {
-            return self.node.asks.answer(ask, reply);
+            return self.env.node.asks.answer(ask, reply);
         }
-        let Self { room_places, node, .. } = self;
-        let place =
-            RoomId::parse(to).and_then(|id| Some((id, room_places.find(id, &node.directory)?)));
+        let Self { outbound, env, .. } = self;
+        let place = RoomId::parse(to)
+            .and_then(|id| Some((id, outbound.room_places.find(id, &env.node.directory)?)));
         let not_found =
             || Error::new(ErrorCode::RoomNotFound, format!("no room has the id {to:?}"));
         let Some((to, shard)) = place else {
@@ -120,22 +94,22 @@ impl Delivery {
         };
         // The question was accepted, so its answer is delivered in any case.
         let is_answer = matches!(mail, Mail::Answered { .. });
-        let is_full = if shard == self.shard {
-            self.local_mail.len() >= self.node.config.mailbox_max
+        let is_full = if shard == self.env.shard {
+            self.outbound.local_mail.len() >= self.env.node.config.mailbox_max
         } else {
-            self.congested[usize::from(shard)]
+            self.outbound.congested[usize::from(shard)]
         };
         if is_full && !is_answer {
             // It may have ended since its place was learned.
-            if self.node.directory.find(to).is_none() {
+            if self.env.node.directory.find(to).is_none() {
                 return self.undeliverable(mail, not_found);
             }
             let text = "mailbox_max: the mailbox of the room's shard is full";
             return self.undeliverable(mail, || Error::new(ErrorCode::Busy, text));
         }
-        debug_assert!(from != to || shard == self.shard, "a room is on its own shard");
-        if shard == self.shard {
-            self.local_mail.push_back((to, mail));
+        debug_assert!(from != to || shard == self.env.shard, "a room is on its own shard");
+        if shard == self.env.shard {
+            self.outbound.local_mail.push_back((to, mail));
         } else {
             self.post(shard, ShardMail::Post { to, mail });
         }
@@ -143,17 +117,17 @@ impl Delivery {
 
     /// Answers mail that can't be delivered, if it asks for an answer.
     pub(crate) fn undeliverable(&mut self, mail: Mail, why: impl FnOnce() -> Error) {
-        self.counters.mail_dropped += 1;
+        self.env.counters.mail_dropped += 1;
         if let Mail::Asked { from, ask, .. } = mail {
             let Some(from) = from else {
-                return self.node.asks.answer(ask, Err(why()));
+                return self.env.node.asks.answer(ask, Err(why()));
             };
             let answer = Mail::Answered { ask, reply: Err(why()) };
             let place = RoomId::parse(&from.room_id)
-                .and_then(|id| Some((id, self.node.directory.find(id)?.shard)));
+                .and_then(|id| Some((id, self.env.node.directory.find(id)?.shard)));
             match place {
-                Some((from, shard)) if shard == self.shard => {
-                    self.local_mail.push_back((from, answer));
+                Some((from, shard)) if shard == self.env.shard => {
+                    self.outbound.local_mail.push_back((from, answer));
                 }
                 Some((from, shard)) => self.post(shard, ShardMail::Post { to: from, mail: answer }),
                 None => {}
@@ -166,26 +140,16 @@ impl Delivery {
         &mut self,
         place: (RoomKey, MemberKey),
         output: &mut MemberOutput,
-        now: Duration,
         time: Duration,
     ) {
         match output {
-            MemberOutput::Here(connection) => self.charge_connection(*connection, now, time),
+            MemberOutput::Here(connection) => self.links.charge(*connection, self.env.now, time),
             MemberOutput::Elsewhere(session) => {
                 if session.took == Duration::ZERO {
-                    self.remote_dirty.push(place);
+                    self.queues.remote_dirty.push(place);
                 }
                 session.took += time;
             }
-        }
-    }
-
-    /// Charges a connection for work that was done for it alone.
-    pub(crate) fn charge_connection(&mut self, key: ConnectionKey, now: Duration, time: Duration) {
-        if self.visited != Some(key)
-            && let Some(connection) = self.connections.get_mut(key)
-        {
-            connection.taken.add(now, time);
         }
     }
 
@@ -205,13 +169,13 @@ impl Delivery {
             bytes = out.len() - start;
         };
         match &mut member.output {
-            MemberOutput::Here(connection) => self.connections.write(*connection, kind, write),
+            MemberOutput::Here(connection) => self.outlet().write(*connection, kind, write),
             MemberOutput::Elsewhere(session) => {
                 if session.held && kind == Kind::Fleeting {
                     return;
                 }
                 if session.out.is_empty() {
-                    self.remote_dirty.push(place);
+                    self.queues.remote_dirty.push(place);
                 }
                 match std::mem::take(&mut session.lost) {
                     0 => {}
@@ -219,13 +183,13 @@ impl Delivery {
                 }
                 pack(&mut session.out, kind, |out| write(member.format, out));
                 // As the log that it goes to. Not for each message, which would move the rest.
-                let bytes_max = self.node.config.resume_bytes_max;
+                let bytes_max = self.env.node.config.resume_bytes_max;
                 if session.held && session.out.len() > 2 * bytes_max {
                     trim(&mut session.out, bytes_max);
                 }
             }
         }
-        self.traffic.sent(place.0, bytes);
+        self.queues.traffic.sent(place.0, bytes);
     }
 
     /// Appends a message to a member's output.
@@ -252,7 +216,7 @@ impl Delivery {
         if !self.has_space(&member.output, payload.len() + EVENT_HEADER_BYTES_MAX) {
             if let MemberOutput::Elsewhere(session) = &mut member.output {
                 if session.lost == 0 && session.out.is_empty() {
-                    self.remote_dirty.push(place);
+                    self.queues.remote_dirty.push(place);
                 }
                 session.lost += 1;
             }
@@ -270,18 +234,18 @@ impl Delivery {
     /// Whether a member's outbox has space for `bytes` more. An empty one takes any message.
     pub(crate) fn has_space(&self, output: &MemberOutput, bytes: usize) -> bool {
         let waiting = match output {
-            MemberOutput::Here(connection) => self.connections.unsent(*connection).len(),
+            MemberOutput::Here(connection) => self.links.unsent(*connection).len(),
             // Its log has a limit of its own.
             MemberOutput::Elsewhere(session) if session.held => 0,
             MemberOutput::Elsewhere(session) => session.in_flight + session.out.len(),
         };
-        waiting == 0 || waiting + bytes <= self.node.config.outbox_bytes_max
+        waiting == 0 || waiting + bytes <= self.env.node.config.outbox_bytes_max
     }
 
     /// Whether a member's session takes only what is counted.
     pub(crate) fn is_held(&self, member: &Member) -> bool {
         match &member.output {
-            MemberOutput::Here(connection) => self.connections.is_held(*connection),
+            MemberOutput::Here(connection) => self.links.is_held(*connection),
             MemberOutput::Elsewhere(session) => session.held,
         }
     }
@@ -290,37 +254,14 @@ impl Delivery {
     /// to have no connection goes on.
     pub(crate) fn doom(&mut self, member: &mut Member, unless_away: bool) {
         match &mut member.output {
-            MemberOutput::Here(connection) => self.doom_unread(*connection),
+            MemberOutput::Here(connection) => self.links.doom_unread(self.env, *connection),
             MemberOutput::Elsewhere(session) if !session.doomed => {
                 session.doomed = true;
                 let (shard, connection) = (session.shard, session.connection);
-                let (code, text) = self.unread();
+                let (code, text) = unread(&self.env.node.config);
                 self.post(shard, ShardMail::Doom { connection, code, text, unless_away });
             }
             MemberOutput::Elsewhere(_) => {}
-        }
-    }
-
-    /// Why a connection is given up for which too much waits.
-    fn unread(&self) -> (ErrorCode, String) {
-        let bytes_max = self.node.config.outbox_bytes_max;
-        let text = format!("outbox_bytes_max: more than {bytes_max} bytes are unsent");
-        (ErrorCode::TooSlow, text)
-    }
-
-    /// Gives up a connection of this shard: too much waits for it.
-    pub(super) fn doom_unread(&mut self, key: ConnectionKey) {
-        let (code, text) = self.unread();
-        self.doom_connection(key, code, text);
-    }
-
-    /// Gives up a connection of this shard.
-    pub(crate) fn doom_connection(&mut self, key: ConnectionKey, code: ErrorCode, text: String) {
-        let Some(connection) = self.connections.get_mut(key) else { return };
-        if !connection.doomed && !connection.is_closing() {
-            connection.doomed = true;
-            self.counters.closed_too_slow += u64::from(code == ErrorCode::TooSlow);
-            self.doomed.push((key, code, text));
         }
     }
 
@@ -364,7 +305,7 @@ impl Delivery {
         self.ship(&mut member);
         match member.output {
             MemberOutput::Here(connection) => {
-                if let Some(session) = self.connections.session_mut(connection) {
+                if let Some(session) = self.sessions.get_mut(connection) {
                     session.left(member.number, member.snapshots);
                 }
             }
@@ -380,7 +321,7 @@ impl Delivery {
 
 /// The output of one room, for the time of one call.
 pub(crate) struct HostedRoomOutput<'a> {
-    pub(crate) delivery: &'a mut Delivery,
+    pub(crate) delivery: Delivery<'a>,
     pub(crate) members: &'a mut Members,
     /// How many players who waited have joined.
     pub(crate) admitted: &'a mut u32,
@@ -390,8 +331,6 @@ pub(crate) struct HostedRoomOutput<'a> {
     pub(crate) record: Option<&'a mut Record>,
     /// The profile, while an operator has one made.
     pub(crate) capture: Option<&'a mut Capture>,
-    pub(crate) stopwatch: &'a Stopwatch,
-    pub(crate) now: Duration,
 }
 
 impl HostedRoomOutput<'_> {
@@ -404,21 +343,21 @@ impl HostedRoomOutput<'_> {
         payload: &[u8],
         request: Option<RequestNumber>,
     ) {
-        self.delivery.traffic.received(self.room, payload.len());
+        self.delivery.queues.traffic.received(self.room, payload.len());
         if let Some(record) = &mut self.record {
             let message = match message {
                 MessageRef::Index(number) => MessageRef::Index(*number),
                 MessageRef::Name(name) => MessageRef::Name(name.to_string().into()),
             };
             let kind = RecordedKind::Message(message, request);
-            record.add(self.now, from.0, from.1, kind, payload);
+            record.add(self.delivery.env.now, from.0, from.1, kind, payload);
         }
     }
 
     /// Begins to measure a message, if there is a profile.
     #[inline]
     pub(crate) fn begin_message(&self) -> Option<Duration> {
-        self.capture.as_ref().map(|_| self.stopwatch.read())
+        self.capture.as_ref().map(|_| self.delivery.env.stopwatch.read())
     }
 
     /// Counts the message that was handled since.
@@ -430,7 +369,7 @@ impl HostedRoomOutput<'_> {
         payload: &[u8],
     ) {
         if let (Some(capture), Some(began)) = (&mut self.capture, began) {
-            let took = self.stopwatch.read().saturating_sub(began);
+            let took = self.delivery.env.stopwatch.read().saturating_sub(began);
             capture.handled(message, payload, took);
         }
     }
@@ -452,7 +391,7 @@ impl RoomOutput for HostedRoomOutput<'_> {
         let Some(member) = self.members.get_mut(key) else { return };
         if let Some(record) = &mut self.record {
             let kind = RecordedKind::Reply(request);
-            record.add(self.now, member.player, member.format, kind, payload);
+            record.add(self.delivery.env.now, member.player, member.format, kind, payload);
         }
         if Self::is_answer(member, request) {
             let kind = Kind::Counted(Some(member.number));
@@ -466,11 +405,17 @@ impl RoomOutput for HostedRoomOutput<'_> {
         let key = member_key(link);
         let Some(member) = self.members.get_mut(key) else { return };
         if error.code() == ErrorCode::TooFast {
-            self.delivery.counters.messages_too_fast += 1;
+            self.delivery.env.counters.messages_too_fast += 1;
         }
         if let Some(record) = &mut self.record {
             let kind = RecordedKind::Error(error.code(), request);
-            record.add(self.now, member.player, member.format, kind, error.text().as_bytes());
+            record.add(
+                self.delivery.env.now,
+                member.player,
+                member.format,
+                kind,
+                error.text().as_bytes(),
+            );
         }
         if request.is_none_or(|request| Self::is_answer(member, request)) {
             let room = if request.is_none() { Some(member.number) } else { None };
@@ -487,7 +432,7 @@ impl RoomOutput for HostedRoomOutput<'_> {
         let Some(member) = self.members.get_mut(key) else { return };
         if let Some(record) = &mut self.record {
             let kind = RecordedKind::Event(event.index);
-            record.add(self.now, member.player, member.format, kind, payload);
+            record.add(self.delivery.env.now, member.player, member.format, kind, payload);
         }
         if let Some(capture) = &mut self.capture {
             capture.event(member.player, event, payload);
@@ -511,12 +456,12 @@ impl RoomOutput for HostedRoomOutput<'_> {
         let key = member_key(link);
         let Some(join) = self.members.get_mut(key).and_then(Member::take_held) else { return };
         let Some(mut member) = self.members.remove(key) else { return };
-        self.delivery.node.directory.release(self.id);
+        self.delivery.env.node.directory.release(self.id);
         let _ = self.delivery.take_held((self.room, key), &mut member);
         self.delivery.ship(&mut member);
         match member.output {
             MemberOutput::Here(connection) => {
-                self.delivery.refusals.push_back((connection, join, why.clone()));
+                self.delivery.queues.refusals.push_back((connection, join, why.clone()));
             }
             MemberOutput::Elsewhere(session) => {
                 let (connection, error) = (session.connection, why.clone());
@@ -550,15 +495,15 @@ impl RoomOutput for HostedRoomOutput<'_> {
         };
         self.delivery.send((self.room, key), &mut member, &message);
         let (shard, connection) = match &member.output {
-            MemberOutput::Here(connection) => (self.delivery.shard, *connection),
+            MemberOutput::Here(connection) => (self.delivery.env.shard, *connection),
             MemberOutput::Elsewhere(session) => (session.shard, session.connection),
         };
         self.delivery.part((self.room, key), member, None);
         // A client that sends far too much is not served elsewhere either.
         if why.code() == ErrorCode::TooFast {
             let (code, text) = (ErrorCode::TooFast, why.text().to_owned());
-            if shard == self.delivery.shard {
-                self.delivery.doom_connection(connection, code, text);
+            if shard == self.delivery.env.shard {
+                self.delivery.links.doom(self.delivery.env, connection, code, text);
             } else {
                 let doom = ShardMail::Doom { connection, code, text, unless_away: false };
                 self.delivery.post(shard, doom);
@@ -568,26 +513,28 @@ impl RoomOutput for HostedRoomOutput<'_> {
 
     fn publish(&mut self, publication: Publication) {
         let Publication { channel, payload } = publication;
-        self.delivery.publish(&channel, payload_of(payload));
+        let delivery = &mut self.delivery;
+        delivery.topics.publish(&mut outlet!(delivery), &channel, payload_of(payload));
     }
 
     fn push(&mut self, push: Push) {
-        self.delivery.push_to_devices(push);
+        let delivery = &mut self.delivery;
+        delivery.topics.push_to_devices(&mut outlet!(delivery), push);
     }
 
     fn spawn(&mut self, task: u64, work: Task) -> Result<(), Error> {
-        let origin = Origin { shard: self.delivery.shard, room: self.room, task };
-        self.delivery.background.spawn(origin, work)
+        let origin = Origin { shard: self.delivery.env.shard, room: self.room, task };
+        self.delivery.outbound.background.spawn(origin, work)
     }
 
     fn completion(&mut self, save: u64) -> Completion {
-        let origin = Origin { shard: self.delivery.shard, room: self.room, task: save };
-        self.delivery.background.completion(origin)
+        let origin = Origin { shard: self.delivery.env.shard, room: self.room, task: save };
+        self.delivery.outbound.background.completion(origin)
     }
 
     fn compute(&mut self, task: u64, job: Job) -> Result<(), Error> {
-        let origin = Origin { shard: self.delivery.shard, room: self.room, task };
-        self.delivery.background.compute(origin, job)
+        let origin = Origin { shard: self.delivery.env.shard, room: self.room, task };
+        self.delivery.outbound.background.compute(origin, job)
     }
 
     fn create(&mut self, room: NewRoom) -> Result<(), Error> {
@@ -595,7 +542,7 @@ impl RoomOutput for HostedRoomOutput<'_> {
     }
 
     fn find(&mut self, rust_type: TypeId, key: &str) -> Result<Option<String>, Error> {
-        let node = &self.delivery.node;
+        let node = &self.delivery.env.node;
         let room_type = node.first_of(rust_type)?;
         Ok(node.directory.find_by_key(room_type, key).map(|id| id.to_string()))
     }

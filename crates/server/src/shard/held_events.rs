@@ -4,12 +4,12 @@
 use playfield_room::{EventHeader, LeaveReason};
 use playfield_wire::RoomNumber;
 
-use crate::shard::Shard;
 use crate::shard::delivery::{Delivery, EVENT_HEADER_BYTES_MAX};
 use crate::shard::keys::{ConnectionKey, MemberKey, RoomKey};
 use crate::shard::rooms::member::{Farewell, HeldEvent, Member, MemberOutput, Standing};
+use crate::shard::session::outlet::Outlet;
 
-impl Delivery {
+impl Delivery<'_> {
     /// Keeps an event for a player who is entering, if there is space for it. If not, the
     /// connection is given up, or the seat if there is no connection.
     pub(super) fn hold_event(
@@ -20,7 +20,7 @@ impl Delivery {
         payload: &[u8],
     ) {
         let is_away = self.is_held(member);
-        let config = &self.node.config;
+        let config = &self.env.node.config;
         let (outbox_bytes_max, resume_bytes_max) =
             (config.outbox_bytes_max, config.resume_bytes_max);
         let Standing::Entering(entering) = &mut member.standing else { return };
@@ -30,7 +30,7 @@ impl Delivery {
         let bytes = payload.len() + EVENT_HEADER_BYTES_MAX;
         let before = entering.events_bytes;
         let session = match &member.output {
-            MemberOutput::Here(connection) => self.connections.entering_bytes(*connection),
+            MemberOutput::Here(connection) => self.sessions.entering_bytes(*connection),
             MemberOutput::Elsewhere(_) => before,
         };
         // As the log of a session, which keeps one message of any size.
@@ -46,7 +46,7 @@ impl Delivery {
         }
         if is_away {
             entering.given_up = true;
-            self.given_up.push(place);
+            self.queues.given_up.push(place);
             let _ = self.take_held(place, member);
         } else {
             self.doom(member, false);
@@ -78,17 +78,17 @@ impl Delivery {
     ) {
         match output {
             MemberOutput::Here(connection) => {
-                self.connections.holds_events(*connection, before, after);
+                self.outlet().holds_events(*connection, before, after);
             }
             MemberOutput::Elsewhere(session) => {
                 session.entering = after;
-                self.remote_dirty.push(place);
+                self.queues.remote_dirty.push(place);
             }
         }
     }
 }
 
-impl Shard {
+impl Outlet<'_> {
     /// On the session's shard: a room elsewhere holds more or less events for the session.
     pub(super) fn holds_elsewhere(
         &mut self,
@@ -96,33 +96,24 @@ impl Shard {
         number: RoomNumber,
         (before, after): (usize, usize),
     ) {
-        let connections = &mut self.delivery.connections;
-        connections.holds_events(key, before, after);
-        let bytes = connections.entering_bytes(key);
+        self.holds_events(key, before, after);
+        let bytes = self.sessions.entering_bytes(key);
         if after <= before {
             return;
         }
-        let config = &self.delivery.node.config;
+        let config = &self.env.node.config;
         let (outbox_bytes_max, resume_bytes_max) =
             (config.outbox_bytes_max, config.resume_bytes_max);
-        if !connections.is_held(key) {
+        if !self.links.is_held(key) {
             if bytes > outbox_bytes_max {
-                self.delivery.doom_unread(key);
+                self.links.doom_unread(&mut self.env, key);
             }
         } else if bytes > after
             && bytes > resume_bytes_max
-            && let Some(session) = connections.session_mut(key)
+            && let Some(session) = self.sessions.get_mut(key)
             && let Some(seat) = session.room_mut(number).and_then(|room| room.seat)
         {
             self.go(seat, LeaveReason::ConnectionLost, Farewell::TooMuch);
-        }
-    }
-
-    /// Takes players out who have no connection, and whom their rooms have sent too much before
-    /// they were in.
-    pub(super) fn take_out_given_up(&mut self) {
-        while let Some((room, member)) = self.delivery.given_up.pop() {
-            self.vacate(room, member, LeaveReason::ConnectionLost, Farewell::TooMuch);
         }
     }
 }

@@ -5,11 +5,14 @@
 //! so does what comes until they are empty.
 
 use std::collections::VecDeque;
+use std::time::Duration;
 
+use crate::shard::Shard;
+use crate::shard::connection::Links;
+use crate::shard::env::nanoseconds;
 use crate::shard::keys::ConnectionKey;
 use crate::shard::lines::{End, Host, Lines};
 use crate::shard::pacing::Part;
-use crate::shard::{Shard, nanoseconds};
 
 /// Connections that have input.
 #[derive(Default)]
@@ -22,11 +25,11 @@ pub(in crate::shard) struct InputQueue {
     left: [usize; 3],
 }
 
-impl Shard {
+impl Links {
     /// A connection waits to be served. It must not wait already.
-    pub(crate) fn queue_input(&mut self, key: ConnectionKey) {
-        let is_busy = self.takes_much(key);
-        if let Some(connection) = self.delivery.connections.get_mut(key) {
+    pub(crate) fn queue_input(&mut self, key: ConnectionKey, now: Duration) {
+        let is_busy = self.takes_much(key, now);
+        if let Some(connection) = self.slab.get_mut(key) {
             connection.unread = true;
         }
         if !self.input.lines.is_empty() {
@@ -39,7 +42,7 @@ impl Shard {
     }
 
     fn line_up_input(&mut self, key: ConnectionKey, is_busy: bool) {
-        let Some(connection) = self.delivery.connections.get(key) else { return };
+        let Some(connection) = self.get(key) else { return };
         let host = Host(connection.tally.address().clone());
         let end = if is_busy { End::Back } else { End::Front };
         self.input.lines.push(host, end, key);
@@ -51,18 +54,26 @@ impl Shard {
         !(calm.is_empty() && busy.is_empty() && lines.is_empty())
     }
 
+    /// Returns whether a connection took much of the shard's time lately, so that others come
+    /// first.
+    pub(crate) fn takes_much(&self, key: ConnectionKey, now: Duration) -> bool {
+        self.get(key).is_some_and(|connection| connection.taken.is_much(now))
+    }
+}
+
+impl Shard {
     /// Begins to serve those that wait, each once.
     pub(crate) fn begin_input(&mut self) {
-        self.input_began = self.stopwatch.read();
-        self.begin_part(Part::Input);
-        let InputQueue { calm, busy, lines, left } = &mut self.input;
+        self.links.input_began = self.env.stopwatch.read();
+        self.pacing.begin_part(&self.env, Part::Input);
+        let InputQueue { calm, busy, lines, left } = &mut self.links.input;
         *left = [lines.len(), calm.len(), busy.len()];
     }
 
     /// The next connection to serve in this turn.
     pub(crate) fn next_input(&mut self) -> Option<ConnectionKey> {
         let key = self.take_input()?;
-        if let Some(connection) = self.delivery.connections.get_mut(key) {
+        if let Some(connection) = self.links.get_mut(key) {
             connection.unread = false;
         }
         Some(key)
@@ -70,10 +81,10 @@ impl Shard {
 
     /// Takes the next connection out of the queue, if there is time for it.
     fn take_input(&mut self) -> Option<ConnectionKey> {
-        if self.input.left == [0; 3] || self.is_part_over() {
+        if self.links.input.left == [0; 3] || self.is_part_over() {
             return None;
         }
-        let InputQueue { calm, busy, lines, left } = &mut self.input;
+        let InputQueue { calm, busy, lines, left } = &mut self.links.input;
         for (number, left) in left.iter_mut().enumerate() {
             if *left == 0 {
                 continue;
@@ -90,18 +101,18 @@ impl Shard {
 
     /// No more is served in this turn. What is left waits by address.
     pub(crate) fn end_input(&mut self) {
-        self.end_part();
-        let took = self.stopwatch.read().saturating_sub(self.input_began);
-        self.delivery.counters.input_ns += nanoseconds(took);
-        let [_, calm, busy] = std::mem::take(&mut self.input.left);
+        self.pacing.end_part(&self.env);
+        let took = self.env.stopwatch.read().saturating_sub(self.links.input_began);
+        self.env.counters.input_ns += nanoseconds(took);
+        let [_, calm, busy] = std::mem::take(&mut self.links.input.left);
         if calm + busy == 0 {
             return;
         }
-        for key in std::mem::take(&mut self.input.calm) {
-            self.line_up_input(key, false);
+        for key in std::mem::take(&mut self.links.input.calm) {
+            self.links.line_up_input(key, false);
         }
-        for key in std::mem::take(&mut self.input.busy) {
-            self.line_up_input(key, true);
+        for key in std::mem::take(&mut self.links.input.busy) {
+            self.links.line_up_input(key, true);
         }
     }
 }

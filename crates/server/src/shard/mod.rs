@@ -12,10 +12,15 @@
 //!    [`wrote`](Shard::wrote);
 //! 4. taking what else came of it: connections that leave, mail, sockets that change hands or go.
 
+#[macro_use]
+mod borrows;
+
+mod beside;
 pub(crate) mod channels;
 pub(crate) mod connection;
 mod delivery;
 pub(crate) mod devices;
+mod env;
 mod held_events;
 mod input_queue;
 pub(crate) mod keys;
@@ -23,6 +28,7 @@ mod lines;
 mod log_limit;
 pub(crate) mod mail;
 mod moment;
+mod outbound;
 mod pacing;
 mod parcels;
 mod remote;
@@ -32,17 +38,12 @@ mod services;
 pub(crate) mod session;
 mod slab;
 mod snapshots;
+mod topics;
 mod turns;
-
-/// A time as counters have it.
-fn nanoseconds(time: Duration) -> u64 {
-    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
-}
 
 #[cfg(test)]
 mod tests;
 
-use std::collections::{HashMap, VecDeque};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -53,45 +54,29 @@ use playfield_wire::ErrorCode;
 use crate::addresses::Tally;
 use crate::background::Background;
 use crate::entropy::Entropy;
-use crate::founding::Founding;
 use crate::handle::NodeHandle;
-use crate::memory::release;
 use crate::node::Node;
 use crate::proxy::Client;
-use crate::room_id::RoomId;
-use crate::service::{Closed, Leave};
+use crate::service::{Closed, Command};
 use crate::stats::{Counters, Watch};
 use channels::ShardChannels;
-use connection::address::{TurnedAway, Unnamed};
+pub(crate) use connection::SocketChange;
 use connection::http::period;
 use connection::patience::Patience;
-use connection::share::Visit;
-use connection::timeouts::{Timeout, Timeouts};
 use connection::transport::Input;
-use connection::{Connection, Connections};
-use delivery::Delivery;
-use devices::ShardDevices;
-use input_queue::InputQueue;
-use keys::{ConnectionKey, RoomKey};
-use lines::Lines;
-use log_limit::LogLimit;
-use mail::ShardMail;
+use connection::{Connection, Links};
+pub(crate) use env::Stopwatch;
+use env::{Env, nanoseconds};
+use keys::ConnectionKey;
+use outbound::{Effect, Outbound};
 use pacing::Pacing;
 pub(crate) use pacing::Part;
-use room_places::RoomPlaces;
-use rooms::Rooms;
-use rooms::busy::Busy;
-use rooms::join::{JoinRequest, Joiner};
-pub(crate) use rooms::lateness::Stopwatch;
-use rooms::lateness::{Lateness, ShardLateness};
-use rooms::schedule::Schedule;
-use rooms::traffic::Traffic;
-use services::HostedService;
-use session::by_number::ByNumber;
-use session::ending::UserMail;
-use session::rates::Rates;
+use rooms::host::RoomHost;
+use services::Services;
+use session::outlet::Outlet;
 use session::round_trips;
-use snapshots::Snapshots;
+use session::sessions::Sessions;
+use topics::Topics;
 
 /// How often to look for a room that a waiting join needs.
 const PARKED_RETRY: Duration = Duration::from_millis(5);
@@ -101,86 +86,17 @@ const CONGESTED_RETRY: Duration = Duration::from_millis(1);
 /// The text that clients are sent at the node's shutdown.
 const SHUTTING_DOWN: &str = "the node is shutting down";
 
-/// A change to the socket of a connection.
-pub(crate) enum SocketChange {
-    /// The socket has a session.
-    Greeted(ConnectionKey),
-    /// The socket now belongs to another connection, which has none or has lost its own.
-    Moved { from: ConnectionKey, to: ConnectionKey },
-    /// The socket is dropped.
-    Dropped(ConnectionKey),
-}
-
-/// The state machine of one shard.
+/// The state machine of one shard: its parts, and the turn that they take.
 pub(crate) struct Shard {
-    now: Duration,
-    /// Counts the turns.
-    turn: u64,
-    rooms: Rooms,
-    by_id: HashMap<RoomId, RoomKey>,
-    /// The sessions that can be resumed, by number.
-    by_session: ByNumber,
-    services: Vec<HostedService>,
-    /// By which services reach rooms; `None` in tests of the shard alone.
-    handle: Option<NodeHandle>,
-    schedule: Schedule,
-    delivery: Delivery,
-    timeouts: Timeouts,
-    rates: Rates,
-    entropy: Entropy,
-    watch: Watch,
-    stopwatch: Stopwatch,
+    pub(crate) env: Env,
+    pub(crate) links: Links,
+    pub(crate) sessions: Sessions,
+    topics: Topics,
+    services: Services,
+    pub(crate) outbound: Outbound,
+    pub(crate) host: RoomHost,
     pacing: Pacing,
-    /// The stopwatch when the turn began to read.
-    input_began: Duration,
-    input: InputQueue,
-    /// The connection that is served.
-    visit: Visit,
-    lateness: Lateness,
-    shard_lateness: ShardLateness,
-    busy: Busy,
-    snapshots: Snapshots,
-    /// How long the last turn took to write to sockets.
-    writing: Duration,
-    sessions: u64,
-    /// How many of them are away.
-    sessions_away: u64,
-    is_shutting_down: bool,
     said_goodbye: bool,
-    /// Rooms to follow up at the end of the turn.
-    touched: Vec<RoomKey>,
-    /// Joins that wait for a room that is about to be created.
-    parked: Vec<(Joiner, JoinRequest)>,
-    /// Searches for rooms that wait for a room to be created, or to end.
-    parked_foundings: Vec<Founding>,
-    /// Connections that leave for another shard.
-    departing: Vec<ConnectionKey>,
-    /// Connections whose clients want a session of this shard back.
-    coming_back: Vec<ConnectionKey>,
-    /// Connections that want a session back and that a turn had no time for.
-    coming_back_lines: Lines<ConnectionKey>,
-    /// Connections that were read whose timeouts were put off until then.
-    read_late: Vec<ConnectionKey>,
-    /// Connections that are read again.
-    resumed: Vec<ConnectionKey>,
-    /// Connections that skipped patches while they were blocked, and have drained.
-    drained: Vec<ConnectionKey>,
-    /// Connections that are not read while the mailbox of a shard is full.
-    waiting_for_mailbox: Vec<(u16, ConnectionKey)>,
-    /// Connections to which everything is written; the socket may say so.
-    written: Vec<ConnectionKey>,
-    /// Changes to sockets, in this order.
-    socket_changes: VecDeque<SocketChange>,
-    /// Connections that services have given up, and why.
-    leaving: Vec<Leave>,
-    /// Mail about sessions of users, for this and other shards.
-    user_posts: VecDeque<(u16, UserMail)>,
-    /// A connection holds more than before, and its address more than it may, or all together do.
-    is_over_budget: bool,
-    unnamed: Unnamed,
-    turned_away: TurnedAway,
-    /// Kept for its memory.
-    due: Vec<Timeout>,
 }
 
 impl Shard {
@@ -203,213 +119,207 @@ impl Shard {
         let shortest = silent.map_or(shortest, |silent| shortest.min(silent / 2));
         let periods = node.room_types.iter().filter_map(|of| round_trips::period(of.settings));
         let shortest = periods.fold(shortest, Duration::min);
-        let rates = Rates::new(&node.config);
-        let busy = Busy::new(node.room_types.len());
-        let config = &node.config;
-        let connections = Connections::new(config.resume_bytes_max, config.outbox_high_bytes);
+        let links = Links::new(&node.config, shortest);
+        let sessions = Sessions::new(&node.config);
         let channels = ShardChannels::new(&node, index, entropy.number(), entropy.hasher());
-        let delivery = Delivery {
-            node,
-            shard: index,
-            connections,
-            channels,
-            devices: ShardDevices::default(),
-            outgoing: (0..shards).map(|_| VecDeque::new()).collect(),
-            local_foundings: Vec::new(),
-            room_places: RoomPlaces::default(),
-            local_mail: VecDeque::new(),
-            remote_dirty: Vec::new(),
-            doomed: Vec::new(),
-            given_up: Vec::new(),
-            refusals: VecDeque::new(),
-            congested: vec![false; shards],
-            background,
-            counters: Counters::default(),
-            publications_logged: LogLimit::default(),
-            pushes_logged: LogLimit::default(),
-            visited: None,
-            traffic: Traffic::default(),
-        };
+        let host = RoomHost::new(node.room_types.len());
+        let (now, counters) = (Duration::ZERO, Counters::default());
+        let (shard, turn, is_shutting_down) = (index, 0, false);
         Self {
-            now: Duration::ZERO,
-            turn: 0,
-            rooms: Rooms::new(),
-            by_id: HashMap::new(),
-            by_session: ByNumber::default(),
-            services: Vec::new(),
-            handle: None,
-            schedule: Schedule::default(),
-            delivery,
-            timeouts: Timeouts::new(shortest / 16),
-            rates,
-            entropy,
-            watch,
-            stopwatch,
+            env: Env {
+                node,
+                shard,
+                now,
+                turn,
+                is_shutting_down,
+                counters,
+                watch,
+                stopwatch,
+                entropy,
+            },
+            links,
+            sessions,
+            topics: Topics::new(channels),
+            services: Services::default(),
+            outbound: Outbound::new(shards, background),
+            host,
             pacing: Pacing::default(),
-            input_began: Duration::ZERO,
-            input: InputQueue::default(),
-            visit: Visit::default(),
-            lateness: Lateness::default(),
-            shard_lateness: ShardLateness::default(),
-            busy,
-            snapshots: Snapshots::default(),
-            writing: Duration::ZERO,
-            sessions: 0,
-            sessions_away: 0,
-            is_shutting_down: false,
             said_goodbye: false,
-            touched: Vec::new(),
-            parked: Vec::new(),
-            parked_foundings: Vec::new(),
-            departing: Vec::new(),
-            coming_back: Vec::new(),
-            coming_back_lines: Lines::default(),
-            read_late: Vec::new(),
-            resumed: Vec::new(),
-            drained: Vec::new(),
-            waiting_for_mailbox: Vec::new(),
-            written: Vec::new(),
-            socket_changes: VecDeque::new(),
-            leaving: Vec::new(),
-            user_posts: VecDeque::new(),
-            is_over_budget: false,
-            unnamed: Unnamed::default(),
-            turned_away: TurnedAway::default(),
-            due: Vec::new(),
         }
     }
 
     /// Lets services reach the node's rooms.
     pub(crate) fn reach_by(&mut self, handle: NodeHandle) {
-        self.handle = Some(handle);
+        self.services.handle = Some(handle);
     }
 
     /// A turn begins. `now` is the time since the node started, and never goes back.
     pub(crate) fn begin(&mut self, now: Duration) {
-        self.now = self.now.max(now);
-        self.delivery.channels.now = self.now;
-        self.turn += 1;
-        self.schedule.begin(self.now);
-        self.pacing.begin(self.stopwatch.read());
-        self.delivery.outgoing.iter_mut().for_each(release);
-        release(&mut self.delivery.local_mail);
+        self.env.now = self.env.now.max(now);
+        self.topics.channels.now = self.env.now;
+        self.env.turn += 1;
+        self.host.schedule.begin(self.env.now);
+        self.pacing.begin(self.env.stopwatch.read());
+        self.outbound.begin();
     }
 
     /// A client connected.
     pub(crate) fn accepted(&mut self, address: SocketAddr, tally: Tally) -> ConnectionKey {
         let input = Input::Unknown(Box::new(Client::named(address)));
-        let connection = Connection::new(self.now, input, tally);
-        let key = self.delivery.connections.insert(connection);
-        self.look_at(key, self.now + self.delivery.node.config.hello_timeout());
-        if self.is_shutting_down {
-            self.go_away(key, SHUTTING_DOWN);
+        let connection = Connection::new(self.env.now, input, tally);
+        let key = self.links.insert(connection);
+        self.links.look_at(key, self.env.now + self.env.node.config.hello_timeout());
+        if self.env.is_shutting_down {
+            outlet!(self).go_away(key, SHUTTING_DOWN);
+            self.apply_effects();
         }
         key
     }
 
-    /// Whether bytes that came in would be handled now. If not, they may wait where they are.
-    pub(crate) fn reads(&self, key: ConnectionKey) -> bool {
-        let connection = self.delivery.connections.get(key);
-        connection.is_some_and(|connection| connection.is_closing() || connection.takes_input())
-    }
-
-    /// A connection that can be read again.
-    pub(crate) fn next_resumed(&mut self) -> Option<ConnectionKey> {
-        self.resumed.pop()
-    }
-
     /// Begins to serve a connection: what was kept of its input is handled.
     pub(crate) fn visit(&mut self, key: ConnectionKey) {
-        self.visit.begin(self.stopwatch.read());
-        self.delivery.visited = Some(key);
-        if let Some(connection) = self.delivery.connections.get_mut(key) {
+        self.links.visit.begin(self.env.stopwatch.read());
+        self.links.visited = Some(key);
+        if let Some(connection) = self.links.get_mut(key) {
             connection.pause.turn = false;
             self.handle_kept(key);
+            self.apply_effects();
         }
     }
 
     /// The visit is over. Whether the connection has to be served again, because it has input left.
     pub(crate) fn visited(&mut self, key: ConnectionKey) -> bool {
-        self.delivery.visited = None;
-        let time = self.stopwatch.read().saturating_sub(self.visit.began());
-        let Some(connection) = self.delivery.connections.get_mut(key) else { return false };
-        connection.taken.add(self.now, time);
-        self.input.lines.took(time);
+        self.links.visited = None;
+        let time = self.env.stopwatch.read().saturating_sub(self.links.visit.began());
+        let Some(connection) = self.links.slab.get_mut(key) else { return false };
+        connection.taken.add(self.env.now, time);
+        self.links.input.lines.took(time);
         let comes_back = connection.pause.turn;
         if std::mem::take(&mut connection.put_off) {
-            if connection.greeting.is_some() {
+            if connection.pause.greeting {
                 // The hello has come just now. To decide about it, there is the whole time.
-                connection.heard = self.now.into();
+                connection.heard = self.env.now.into();
             }
-            self.read_late.push(key);
+            self.links.read_late.push(key);
         }
-        self.count_bytes(key);
+        self.links.count_bytes(key);
         comes_back
     }
 
-    /// Whether a connection took much of the shard's time lately, so that others come first.
-    pub(crate) fn takes_much(&self, key: ConnectionKey) -> bool {
-        let connection = self.delivery.connections.get(key);
-        connection.is_some_and(|connection| connection.taken.is_much(self.now))
+    /// A part of the turn begins.
+    pub(crate) fn begin_part(&mut self, part: Part) {
+        self.pacing.begin_part(&self.env, part);
     }
 
-    /// The thread works at least until then. If the next turn begins later, it has waited.
-    pub(crate) fn is_awake_until(&mut self, at: Duration) {
-        self.schedule.is_awake_until(at);
+    /// Returns whether the part of the turn is over.
+    pub(crate) fn is_part_over(&mut self) -> bool {
+        self.pacing.is_part_over(&self.env, self.host.schedule.next())
     }
 
-    /// When the next room is due; that may be long past.
-    pub(crate) fn room_due_at(&self) -> Option<Duration> {
-        self.schedule.next()
+    /// The part of the turn ends.
+    pub(crate) fn end_part(&mut self) {
+        self.pacing.end_part(&self.env);
+    }
+
+    /// Does something by the outlet, and what follows from it.
+    pub(crate) fn by_outlet<R>(&mut self, act: impl FnOnce(&mut Outlet<'_>) -> R) -> R {
+        let result = act(&mut outlet!(self));
+        self.apply_effects();
+        result
+    }
+
+    /// Does what parts have left to those above them.
+    pub(in crate::shard) fn apply_effects(&mut self) {
+        while let Some(effect) = self.outbound.effects.pop_front() {
+            match effect {
+                Effect::Mail(mail) => self.deliver_mail(mail),
+                Effect::ServiceEntered { key, service, address, mut kept } => {
+                    self.serve_newcomer(key, service, address);
+                    if !kept.is_empty() {
+                        self.received_in_messages(key, &mut kept, 0);
+                    }
+                }
+                Effect::ServiceEnded { key, service, why } => self.left_service(key, service, &why),
+                Effect::ServiceSilent { key, service } => self.ask_service_for_life(key, service),
+                Effect::ServiceCommand { key, service, id, payload } => {
+                    let command = Command { id, payload: payload.as_slice() };
+                    self.command_service(key, service, command);
+                }
+                Effect::Examined(key) => {
+                    self.topics.expire_subscriptions(&mut outlet!(self), key);
+                    self.topics.note_silence(&mut outlet!(self), key);
+                }
+                Effect::DeviceEnded { key, why } => {
+                    self.topics.end_device(&mut outlet!(self), key, why)
+                }
+                Effect::ChannelsEnded { session, channels } => {
+                    self.topics.end_channels(&mut outlet!(self), session, *channels);
+                }
+                Effect::Lost(key) => self.topics.suspend_channels(&mut outlet!(self), key),
+                Effect::Resumed(key) => {
+                    self.topics.expire_commands(&mut outlet!(self));
+                    self.topics.withdraw_expired(&mut outlet!(self), key);
+                    self.topics.device_heard(&mut outlet!(self), key);
+                    outlet!(self).await_subscriptions(key);
+                }
+                Effect::Live(key) => self.topics.catch_up_channels(&mut outlet!(self), key),
+                Effect::AwayTooLong(key) => outlet!(self).end_if_in_no_room(key),
+            }
+        }
     }
 
     /// Does all that is due by now.
     pub(crate) fn advance(&mut self) {
-        if !self.parked.is_empty() {
-            self.retry_parked();
+        if !self.host.parked.is_empty() {
+            self.host.retry_parked(&mut below!(self));
         }
-        if !self.parked_foundings.is_empty() {
-            self.retry_parked_foundings();
+        if !self.host.parked_foundings.is_empty() {
+            self.host.retry_parked_foundings(&mut below!(self));
         }
-        if !(self.coming_back.is_empty() && self.coming_back_lines.is_empty()) {
+        if !(self.sessions.coming_back.is_empty() && self.sessions.coming_back_lines.is_empty()) {
             self.resume_sessions();
         }
-        self.deliver_local_mail();
-        self.run_due_rooms();
+        self.apply_effects();
+        self.host.deliver_local_mail(&mut below!(self));
+        self.host.run_due_rooms(&mut below!(self));
         self.wake_services();
-        self.delivery.channels.home.expire(self.now);
-        self.expire_commands();
-        self.expire_connections();
-        self.keep_to_budget();
+        self.apply_effects();
+        self.topics.channels.home.expire(self.env.now);
+        self.topics.expire_commands(&mut outlet!(self));
+        self.by_outlet(|out| out.expire_connections());
+        self.by_outlet(|out| out.keep_to_budget());
         self.write_snapshots();
         self.settle();
     }
 
     /// When [`advance`](Self::advance) has something to do, even if nothing comes in.
     pub(crate) fn next_deadline(&self) -> Option<Duration> {
-        let at_once = !self.resumed.is_empty()
-            || !self.coming_back_lines.is_empty()
-            || self.is_over_budget
-            || !self.delivery.local_mail.is_empty()
-            || !self.delivery.devices.posts.is_empty()
-            || !self.user_posts.is_empty()
-            || !self.delivery.local_foundings.is_empty()
-            || !self.touched.is_empty()
-            || !self.leaving.is_empty();
-        let soon = |waits: bool, after: Duration| waits.then(|| self.now + after);
+        let at_once = !self.links.resumed.is_empty()
+            || !self.sessions.coming_back_lines.is_empty()
+            || self.links.is_over_budget
+            || !self.outbound.local_mail.is_empty()
+            || !self.topics.devices.posts.is_empty()
+            || !self.sessions.user_posts.is_empty()
+            || !self.outbound.local_foundings.is_empty()
+            || !self.host.touched.is_empty()
+            || !self.services.leaving.is_empty();
+        let soon = |waits: bool, after: Duration| waits.then(|| self.env.now + after);
         let candidates = [
             soon(at_once, Duration::ZERO),
-            soon(!(self.parked.is_empty() && self.parked_foundings.is_empty()), PARKED_RETRY),
-            soon(!self.coming_back.is_empty(), PARKED_RETRY),
-            soon(self.delivery.congested.contains(&true), CONGESTED_RETRY),
-            self.schedule.next(),
-            self.shard_lateness.next(),
-            self.busy.next(),
-            self.snapshots.deadline(),
+            soon(
+                !(self.host.parked.is_empty() && self.host.parked_foundings.is_empty()),
+                PARKED_RETRY,
+            ),
+            soon(!self.sessions.coming_back.is_empty(), PARKED_RETRY),
+            soon(self.outbound.congested.contains(&true), CONGESTED_RETRY),
+            self.host.schedule.next(),
+            self.host.shard_lateness.next(),
+            self.host.busy.next(),
+            self.sessions.snapshots.deadline(),
             self.next_service_wake(),
-            self.delivery.channels.home.next(),
-            self.delivery.devices.next(),
-            self.timeouts.next(),
+            self.topics.channels.home.next(),
+            self.topics.devices.next(),
+            self.links.timeouts.next(),
         ];
         candidates.into_iter().flatten().min()
     }
@@ -417,168 +327,106 @@ impl Shard {
     /// The next connection that has something to write.
     pub(crate) fn next_dirty(&mut self) -> Option<ConnectionKey> {
         loop {
-            if let Some(key) = self.delivery.connections.next_dirty() {
+            if let Some(key) = self.links.next_dirty() {
                 // Nothing is written to it now, so what it holds is not counted there.
-                let connection = self.delivery.connections.get(key);
+                let connection = self.links.get(key);
                 if connection.is_some_and(|connection| {
                     connection.blocked || connection.held || connection.waiting_bytes > 0
                 }) {
-                    self.count_bytes(key);
+                    self.links.count_bytes(key);
                 }
                 return Some(key);
             }
             // What a connection missed while it was blocked may be due now that it has drained.
-            let drained = self.drained.pop()?;
+            let drained = self.links.drained.pop()?;
             self.catch_up_all(drained);
+            self.apply_effects();
         }
+    }
+
+    /// Gives clients that came back their sessions, or new ones, as long as there is time.
+    fn resume_sessions(&mut self) {
+        outlet!(self).line_up_to_resume();
+        self.pacing.begin_part(&self.env, Part::Returns);
+        while !self.is_part_over() && self.by_outlet(|out| out.resume_next()) {}
+        self.pacing.end_part(&self.env);
     }
 
     fn catch_up_all(&mut self, key: ConnectionKey) {
-        if self.go_on_returning(key) {
+        if outlet!(self).go_on_returning(key) {
             return;
         }
-        self.delivery.catch_up_channels(key);
-        let shard = self.delivery.shard;
-        let Some(session) = self.delivery.connections.session_mut(key) else { return };
+        self.topics.catch_up_channels(&mut outlet!(self), key);
+        let shard = self.env.shard;
+        let Some(session) = self.sessions.get_mut(key) else { return };
         let seats: Vec<_> = session.rooms.iter().filter_map(|room| room.seat).collect();
         for seat in seats.into_iter().filter(|seat| seat.shard == shard) {
-            self.catch_up(seat.room, seat.member);
+            self.host.catch_up(&mut below!(self), seat.room, seat.member);
         }
-    }
-
-    /// The bytes to write to a connection.
-    pub(crate) fn unsent(&self, key: ConnectionKey) -> &[u8] {
-        self.delivery.connections.unsent(key)
-    }
-
-    /// The members of this shard's rooms.
-    #[cfg(test)]
-    pub(crate) fn members(&self) -> usize {
-        let rooms = self.rooms.keys().into_iter().filter_map(|key| self.rooms.get(key));
-        rooms.map(|hosted| hosted.members.len()).sum()
-    }
-
-    /// The node's rooms, and their taken and reserved seats.
-    #[cfg(test)]
-    pub(crate) fn load(&self) -> usize {
-        self.delivery.node.directory.load()
-    }
-
-    /// How much memory a connection's buffers take.
-    #[cfg(test)]
-    pub(crate) fn buffered(&self, key: ConnectionKey) -> usize {
-        self.delivery.connections.get(key).map_or(0, Connection::buffered)
-    }
-
-    /// How many bytes of events wait for a session to be in their rooms.
-    #[cfg(test)]
-    pub(crate) fn entering_bytes(&self, key: ConnectionKey) -> usize {
-        self.delivery.connections.entering_bytes(key)
-    }
-
-    /// Whether a snapshot that waits would be written now.
-    #[cfg(test)]
-    pub(crate) fn has_snapshots_due(&self) -> bool {
-        self.snapshots.deadline().is_some_and(|at| at <= self.now)
-    }
-
-    /// How many bytes of publications wait for a connection.
-    #[cfg(test)]
-    pub(crate) fn waiting_bytes(&self, key: ConnectionKey) -> usize {
-        self.delivery.connections.waiting_bytes(key)
-    }
-
-    /// How many bytes wait to be written to a connection.
-    pub(crate) fn unsent_bytes(&self, key: ConnectionKey) -> usize {
-        self.delivery.connections.get(key).map_or(0, Connection::unsent)
-    }
-
-    /// Whether the last write left bytes behind, so that another is of no use until the socket says
-    /// so.
-    pub(crate) fn is_blocked(&self, key: ConnectionKey) -> bool {
-        self.delivery.connections.get(key).is_some_and(|connection| connection.blocked)
     }
 
     /// The socket took this many bytes.
     pub(crate) fn wrote(&mut self, key: ConnectionKey, bytes: usize) {
-        self.delivery.counters.bytes_out += bytes as u64;
+        self.env.counters.bytes_out += bytes as u64;
         // Space in a full buffer is a sign of life: the client reads, if slowly.
         if bytes > 0
-            && let Some(connection) = self.delivery.connections.get_mut(key)
+            && let Some(connection) = self.links.get_mut(key)
             && connection.blocked
         {
-            connection.heard = self.now.into();
+            connection.heard = self.env.now.into();
             connection.pinged = false;
         }
-        if self.delivery.connections.wrote(key, bytes) {
-            self.flushed(key);
-        } else if bytes > 0
-            && let Some(connection) = self.delivery.connections.get_mut(key)
+        if self.links.wrote(key, bytes) {
+            outlet!(self).flushed(key);
+            self.apply_effects();
+            return self.links.count_bytes(key);
+        }
+        // Its answer would tell how long the client takes to read.
+        if let Some(session) = self.sessions.get_mut(key)
+            && let Some(round_trips) = session.round_trips()
+        {
+            round_trips.give_up();
+        }
+        if bytes > 0
+            && let Some(connection) = self.links.get_mut(key)
             && let Input::Http(http) = &mut connection.input
         {
-            http.wrote(self.now);
+            http.wrote(self.env.now);
         }
-        self.count_bytes(key);
-    }
-
-    /// The thread waited this long for something to do.
-    pub(crate) fn waited(&mut self, time: Duration) {
-        self.delivery.counters.waits_ns += nanoseconds(time);
-    }
-
-    /// The time by the shard's stopwatch.
-    pub(crate) fn stopwatch(&self) -> Duration {
-        self.stopwatch.read()
+        self.links.count_bytes(key);
     }
 
     /// Accounts for the writes to sockets between this time on the stopwatch and now.
     pub(crate) fn wrote_since(&mut self, began: Duration) {
-        self.writing = self.stopwatch.read().saturating_sub(began);
-        self.delivery.counters.writes_ns += nanoseconds(self.writing);
-    }
-
-    /// The next connection to which everything is written that it will ever get.
-    pub(crate) fn next_written(&mut self) -> Option<ConnectionKey> {
-        self.written.pop()
-    }
-
-    /// The next change to a socket.
-    pub(crate) fn next_socket_change(&mut self) -> Option<SocketChange> {
-        self.socket_changes.pop_front()
-    }
-
-    /// Mail to another shard, oldest first. What can't be sent stays there.
-    pub(crate) fn outgoing(&mut self, shard: u16) -> &mut VecDeque<ShardMail> {
-        &mut self.delivery.outgoing[usize::from(shard)]
+        self.host.writing = self.env.stopwatch.read().saturating_sub(began);
+        self.env.counters.writes_ns += nanoseconds(self.host.writing);
     }
 
     /// The turn's last word: output for members elsewhere goes into the mail, after whatever was
     /// written in the turn.
     pub(crate) fn finish(&mut self) {
-        self.ship_remote_output();
+        self.host.ship_remote_output(&mut below!(self));
     }
 
     /// Begins the shutdown: the rooms end, and no players come in. Clients stay for now.
     pub(crate) fn close_rooms(&mut self) {
-        if std::mem::replace(&mut self.is_shutting_down, true) {
+        if std::mem::replace(&mut self.env.is_shutting_down, true) {
             return;
         }
-        for key in self.rooms.keys() {
-            self.call(key, |room, at, out| {
+        for key in self.host.rooms.keys() {
+            self.host.call(&mut below!(self), key, |room, at, out| {
                 room.close(at, EndReason::ShuttingDown, SHUTTING_DOWN, out);
             });
         }
         // They are refused now.
-        self.retry_parked();
-        self.retry_parked_foundings();
+        self.host.retry_parked(&mut below!(self));
+        self.host.retry_parked_foundings(&mut below!(self));
         self.settle();
     }
 
     /// Whether all rooms have ended, and what they sent elsewhere has left.
     pub(crate) fn has_closed_rooms(&self) -> bool {
-        self.is_shutting_down
-            && self.rooms.len() == 0
-            && self.delivery.outgoing.iter().all(VecDeque::is_empty)
+        self.env.is_shutting_down && self.host.rooms.len() == 0 && self.outbound.is_empty()
     }
 
     /// Says goodbye to everyone. Rooms that have not ended are dropped.
@@ -586,48 +434,48 @@ impl Shard {
         if std::mem::replace(&mut self.said_goodbye, true) {
             return;
         }
-        for key in self.rooms.keys() {
-            self.call(key, |room, at, out| room.abandon(at, out));
+        for key in self.host.rooms.keys() {
+            self.host.call(&mut below!(self), key, |room, at, out| room.abandon(at, out));
         }
         self.settle();
-        for key in self.delivery.connections.keys() {
-            let connection = self.delivery.connections.get(key);
-            if connection.is_some_and(|connection| connection.session.is_some()) {
-                self.goodbye(key, ErrorCode::ShuttingDown, SHUTTING_DOWN, None);
-            } else if !self.end_http(key) {
-                self.end_service(key, &Closed::ShuttingDown);
-                self.go_away(key, SHUTTING_DOWN);
+        for key in self.links.keys() {
+            if self.sessions.get(key).is_some() {
+                outlet!(self).goodbye(key, ErrorCode::ShuttingDown, SHUTTING_DOWN, None);
+            } else if !outlet!(self).end_http(key) {
+                outlet!(self).leave_service(key, Closed::ShuttingDown);
+                outlet!(self).go_away(key, SHUTTING_DOWN);
             }
+            self.apply_effects();
         }
         self.settle();
     }
 
     /// Whether there is nobody left.
     pub(crate) fn is_empty(&self) -> bool {
-        self.delivery.connections.len() == 0
+        self.links.len() == 0
     }
 
     /// The counters so far, and the present gauges.
     pub(crate) fn counters(&mut self) -> Counters {
-        let lateness_us_max = std::mem::take(&mut self.delivery.counters.lateness_us_max);
-        let evicted = self.delivery.channels.home.evicted();
+        let lateness_us_max = std::mem::take(&mut self.env.counters.lateness_us_max);
+        let evicted = self.topics.channels.home.evicted();
         Counters {
-            turns: self.turn,
-            connections: self.delivery.connections.len() as u64 - self.sessions_away,
-            sessions: self.sessions,
-            sessions_away: self.sessions_away,
-            rooms: self.rooms.len() as u64,
-            channels: self.delivery.channels.home.len() as u64,
-            subscriptions: self.delivery.channels.subscriptions,
+            turns: self.env.turn,
+            connections: self.links.len() as u64 - self.sessions.away,
+            sessions: self.sessions.count,
+            sessions_away: self.sessions.away,
+            rooms: self.host.rooms.len() as u64,
+            channels: self.topics.channels.home.len() as u64,
+            subscriptions: self.topics.channels.subscriptions,
             history_evicted: evicted.by_node,
             history_evicted_by_address: evicted.by_creator,
-            devices: self.delivery.devices.count,
-            devices_silent: self.delivery.devices.silent,
-            devices_taken_over: self.delivery.devices.taken_over,
-            messages_out: self.delivery.connections.messages_out,
+            devices: self.topics.devices.count,
+            devices_silent: self.topics.devices.silent,
+            devices_taken_over: self.topics.devices.taken_over,
+            messages_out: self.links.messages_out,
             lateness_us_max,
-            clients_unnamed: self.unnamed.count,
-            ..self.delivery.counters
+            clients_unnamed: self.links.unnamed.count,
+            ..self.env.counters
         }
     }
 }

@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use crate::shard::Shard;
+use crate::shard::env::Env;
 
 /// A room that is late by more than this comes before everything that reads.
 const ROOM_FIRST: Duration = Duration::from_millis(1);
@@ -75,40 +75,41 @@ impl Pacing {
     pub(in crate::shard) fn begin(&mut self, read: Duration) {
         self.began = read;
     }
-}
 
-impl Shard {
     /// A part of the turn begins.
-    pub(crate) fn begin_part(&mut self, part: Part) {
-        let read = self.stopwatch.read();
-        let share = &mut self.pacing.shares[part as usize];
+    pub(in crate::shard) fn begin_part(&mut self, env: &Env, part: Part) {
+        let read = env.stopwatch.read();
+        let share = &mut self.shares[part as usize];
         let earned = read.saturating_sub(share.as_of) / part.share();
         *share = Share { earned: (share.earned + earned).min(SAVED_MAX), as_of: read };
-        self.pacing.part = Some((part, read, false));
+        self.part = Some((part, read, false));
     }
 
-    /// Whether the part of the turn is over: its time is, or a room is late and its share is used.
-    /// Each part does something in each turn.
-    pub(crate) fn is_part_over(&mut self) -> bool {
-        let Some((part, began, works)) = &mut self.pacing.part else { return false };
+    /// Returns whether the part of the turn is over: its time is, or a room is late and its share
+    /// is used. The next room is due at `next_room`. Each part does something in each turn.
+    pub(in crate::shard) fn is_part_over(
+        &mut self,
+        env: &Env,
+        next_room: Option<Duration>,
+    ) -> bool {
+        let Some((part, began, works)) = &mut self.part else { return false };
         if !std::mem::replace(works, true) {
             return false;
         }
         let (part, began) = (*part, *began);
-        let read = self.stopwatch.read();
-        let passed = read.saturating_sub(self.pacing.began);
-        let is_room_late =
-            || self.schedule.next().is_some_and(|at| at + ROOM_FIRST <= self.now + passed);
+        let read = env.stopwatch.read();
+        let passed = read.saturating_sub(self.began);
+        let is_room_late = || next_room.is_some_and(|at| at + ROOM_FIRST <= env.now + passed);
         (passed >= part.ends() || is_room_late())
-            && read.saturating_sub(began) >= self.pacing.shares[part as usize].earned
+            && read.saturating_sub(began) >= self.shares[part as usize].earned
     }
 
     /// The part of the turn ends.
-    pub(crate) fn end_part(&mut self) {
-        let Some((part, began, works)) = self.pacing.part.take() else { return };
+    pub(in crate::shard) fn end_part(&mut self, env: &Env) {
+        let Some((part, began, works)) = self.part.take() else { return };
         if works {
-            let took = self.stopwatch.read().saturating_sub(began);
-            let earned = &mut self.pacing.shares[part as usize].earned;
+            let took = env.stopwatch.read().saturating_sub(began);
+            let earned = &mut self.shares[part as usize].earned;
             *earned = earned.saturating_sub(took);
         }
     }

@@ -4,7 +4,6 @@
 //! share, whatever its snapshots cost and however many sessions it has.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
-use std::sync::Arc;
 use std::time::Duration;
 
 use crate::memory::shrink_map;
@@ -12,7 +11,6 @@ use crate::shard::Shard;
 use crate::shard::keys::{ConnectionKey, MemberKey, RoomKey};
 use crate::shard::lines::Host;
 use crate::shard::pacing::Part;
-use crate::shard::rooms::member::MemberOutput;
 use crate::shard::turns::Turns;
 
 /// How long snapshots are written at a time. One of a large state may take a millisecond, and a
@@ -51,9 +49,9 @@ enum Place {
 
 /// The address and the session that are charged for a snapshot.
 #[derive(Clone, PartialEq, Eq)]
-struct Payer {
-    host: Host,
-    session: SessionKey,
+pub(in crate::shard) struct Payer {
+    pub(in crate::shard) host: Host,
+    pub(in crate::shard) session: SessionKey,
 }
 
 /// The shard of a session, and its connection there.
@@ -96,9 +94,24 @@ impl Snapshots {
         self.budget.is_open(now) && self.turns.is_empty()
     }
 
+    /// Gives a session a place, or someone who waits for it, but not before `at`.
+    pub(crate) fn queue(
+        &mut self,
+        waiting: Waiting,
+        (host, session): (Host, SessionKey),
+        at: Duration,
+        now: Duration,
+    ) {
+        if at > now {
+            self.wait(waiting, at);
+        } else {
+            self.line_up(waiting, Payer { host, session });
+        }
+    }
+
     /// Puts someone into the line of the address. Who waits in another one, or for another session,
     /// leaves that place.
-    fn line_up(&mut self, waiting: Waiting, payer: Payer) {
+    pub(in crate::shard) fn line_up(&mut self, waiting: Waiting, payer: Payer) {
         match self.places.get(&waiting) {
             Some(Place::Line(before)) if *before == payer => return,
             Some(Place::Line(before)) => {
@@ -132,12 +145,12 @@ impl Snapshots {
     }
 
     /// Whether someone waits in a line.
-    fn is_in_line(&self, waiting: Waiting) -> bool {
+    pub(in crate::shard) fn is_in_line(&self, waiting: Waiting) -> bool {
         matches!(self.places.get(&waiting), Some(Place::Line(_)))
     }
 
     /// Lets someone wait until `at`.
-    fn wait(&mut self, waiting: Waiting, at: Duration) {
+    pub(in crate::shard) fn wait(&mut self, waiting: Waiting, at: Duration) {
         match self.places.get(&waiting) {
             Some(Place::Line(_)) => return,
             Some(&Place::Later(earlier, number)) => {
@@ -151,7 +164,7 @@ impl Snapshots {
     }
 
     /// Takes out someone who has waited until now.
-    fn next_due(&mut self, now: Duration) -> Option<Waiting> {
+    pub(in crate::shard) fn next_due(&mut self, now: Duration) -> Option<Waiting> {
         let (&(at, number), _) = self.later.first_key_value()?;
         if at > now {
             return None;
@@ -162,7 +175,7 @@ impl Snapshots {
     }
 
     /// Takes out the next one, if there is time for it. What follows [took](Self::took) some.
-    fn next(&mut self, now: Duration) -> Option<Waiting> {
+    pub(in crate::shard) fn next(&mut self, now: Duration) -> Option<Waiting> {
         if !self.budget.is_open(now) {
             return None;
         }
@@ -180,7 +193,7 @@ impl Snapshots {
     }
 
     /// The one that was taken out took time.
-    fn took(&mut self, now: Duration, time: Duration) {
+    pub(in crate::shard) fn took(&mut self, now: Duration, time: Duration) {
         self.spent(now, time);
         let Some(host) = self.turns.serving().cloned() else { return };
         let Some(line) = self.lines.get_mut(&host) else { return };
@@ -209,67 +222,28 @@ impl Snapshots {
 }
 
 impl Shard {
-    /// Puts someone into the queue for a snapshot, not before `at`.
-    pub(in crate::shard) fn queue_snapshot(&mut self, waiting: Waiting, at: Duration) {
-        if at > self.now {
-            self.snapshots.wait(waiting, at);
-        } else if let Some(payer) = self.payer(waiting) {
-            self.snapshots.line_up(waiting, payer);
-        }
-    }
-
-    /// The client of someone who may wait has come back, maybe from another address: the place goes
-    /// with it.
-    pub(in crate::shard) fn move_to_line(&mut self, waiting: Waiting) {
-        if self.snapshots.is_in_line(waiting) {
-            self.queue_snapshot(waiting, self.now);
-        }
-    }
-
     /// Writes snapshots for those whose turn it is, while there is time for them.
     pub(in crate::shard) fn write_snapshots(&mut self) {
-        while let Some(waiting) = self.snapshots.next_due(self.now) {
-            self.queue_snapshot(waiting, self.now);
+        while let Some(waiting) = self.sessions.snapshots.next_due(self.env.now) {
+            self.host.queue_snapshot_now(&mut below!(self), waiting);
         }
-        self.begin_part(Part::Snapshots);
+        self.pacing.begin_part(&self.env, Part::Snapshots);
         while !self.is_part_over()
-            && let Some(waiting) = self.snapshots.next(self.now)
+            && let Some(waiting) = self.sessions.snapshots.next(self.env.now)
         {
-            let began = self.stopwatch.read();
+            let began = self.env.stopwatch.read();
             match waiting {
-                Waiting::Session(key) => self.catch_up_session(key),
-                Waiting::Member(room, member) => self.serve_member(room, member),
-            }
-            let took = self.stopwatch.read().saturating_sub(began);
-            self.snapshots.took(self.now, took);
-            self.charge_waiting(waiting, took);
-        }
-        self.end_part();
-    }
-
-    /// The address and the session that are charged for the snapshot.
-    fn payer(&mut self, waiting: Waiting) -> Option<Payer> {
-        let connection = match waiting {
-            Waiting::Session(key) => key,
-            Waiting::Member(room, member) => {
-                match &self.rooms.get(room)?.members.get(member)?.output {
-                    MemberOutput::Here(connection) => *connection,
-                    MemberOutput::Elsewhere(session) => {
-                        let host = Host(Arc::clone(&session.address));
-                        return Some(Payer { host, session: (session.shard, session.connection) });
-                    }
+                Waiting::Session(key) => self.host.catch_up_session(&mut below!(self), key),
+                Waiting::Member(room, member) => {
+                    self.host.serve_member(&mut below!(self), room, member)
                 }
             }
-        };
-        let host = Host(Arc::clone(self.delivery.connections.get(connection)?.tally.address()));
-        Some(Payer { host, session: (self.delivery.shard, connection) })
-    }
-
-    fn charge_waiting(&mut self, waiting: Waiting, took: Duration) {
-        match waiting {
-            Waiting::Session(key) => self.delivery.charge_connection(key, self.now, took),
-            Waiting::Member(room, key) => self.charge_member(room, key, took),
+            self.apply_effects();
+            let took = self.env.stopwatch.read().saturating_sub(began);
+            self.sessions.snapshots.took(self.env.now, took);
+            self.host.charge_waiting(&mut below!(self), waiting, took);
         }
+        self.pacing.end_part(&self.env);
     }
 }
 
@@ -298,7 +272,7 @@ mod tests {
     }
 
     /// Waits at an address for its own session.
-    fn line_up(queue: &mut Snapshots, number: u64, address: &Arc<Address>) {
+    pub(in crate::shard) fn line_up(queue: &mut Snapshots, number: u64, address: &Arc<Address>) {
         line_up_for(queue, session(number), address, number);
     }
 

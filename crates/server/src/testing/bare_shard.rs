@@ -85,7 +85,8 @@ impl BareShard {
     /// Connects to the rooms; `None` if there are too many connections.
     pub fn connect(&mut self) -> Option<BareConnection> {
         self.shard.begin(self.now);
-        let tally = self.shard.admit_from(Ipv4Addr::LOCALHOST.into(), false)?;
+        let tally =
+            self.shard.links.admit_from(&mut self.shard.env, Ipv4Addr::LOCALHOST.into(), false)?;
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, 1));
         Some(BareConnection(self.shard.accepted(address, tally)))
     }
@@ -93,7 +94,8 @@ impl BareShard {
     /// Connects to the service; `None` if there are too many connections.
     pub fn connect_to_service(&mut self) -> Option<BareConnection> {
         self.shard.begin(self.now);
-        let tally = self.shard.admit_from(Ipv4Addr::LOCALHOST.into(), true)?;
+        let tally =
+            self.shard.links.admit_from(&mut self.shard.env, Ipv4Addr::LOCALHOST.into(), true)?;
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, 1));
         Some(BareConnection(self.shard.accepted_for(0, address, tally)))
     }
@@ -112,7 +114,7 @@ impl BareShard {
         self.shard.advance();
         self.shard.finish();
         while let Some(dirty) = self.shard.next_dirty() {
-            let bytes = self.shard.unsent(dirty);
+            let bytes = self.shard.links.unsent(dirty);
             let count = bytes.len();
             if dirty == key {
                 out.extend_from_slice(bytes);

@@ -5,11 +5,11 @@ use playfield_wire::ErrorCode;
 use playfield_wire::server::{self, ServerMessage};
 
 use crate::channel::Pattern;
-use crate::shard::Shard;
 use crate::shard::channels::Stage;
-use crate::shard::delivery::Delivery;
 use crate::shard::keys::ConnectionKey;
 use crate::shard::session::Session;
+use crate::shard::session::outlet::Outlet;
+use crate::shard::topics::Topics;
 use crate::users::Place;
 
 /// Subscriptions that are to end.
@@ -31,22 +31,26 @@ pub(crate) enum Whose {
     Session(u64),
 }
 
-impl Shard {
+impl Topics {
     /// Ends subscriptions of sessions of this shard.
-    pub(in crate::shard) fn end_subscriptions(&mut self, what: &Unsubscribe) {
+    pub(in crate::shard) fn end_subscriptions_of(
+        &mut self,
+        out: &mut Outlet<'_>,
+        what: &Unsubscribe,
+    ) {
         let error = Error::new(ErrorCode::Kicked, what.text.clone());
-        for key in self.keys_of(&what.whose) {
+        for key in out.keys_of(&what.whose) {
             let is_over = |_: &Session, name: &str, _| what.channels.matches(name);
-            self.delivery.end_subscriptions(key, is_over, &error);
+            self.end_subscriptions(out, key, is_over, &error);
         }
     }
 
     /// Ends those subscriptions of a session that the rules no longer allow.
-    pub(in crate::shard) fn recheck_access(&mut self, place: Place) {
-        let node = std::sync::Arc::clone(&self.delivery.node);
+    pub(in crate::shard) fn recheck_access(&mut self, out: &mut Outlet<'_>, place: Place) {
+        let node = std::sync::Arc::clone(&out.env.node);
         let text = "the session may no longer subscribe to this channel";
         let error = Error::new(ErrorCode::Forbidden, text);
-        for key in self.keys_of(&Whose::At(vec![place])) {
+        for key in out.keys_of(&Whose::At(vec![place])) {
             let is_over = |session: &Session, name: &str, wants_presence: bool| {
                 let rule = node.channel_rule(name);
                 !rule.is_ok_and(|rule| {
@@ -56,41 +60,43 @@ impl Shard {
                     })
                 })
             };
-            self.delivery.end_subscriptions(key, is_over, &error);
-        }
-    }
-
-    /// The connections of those of these sessions that are on this shard.
-    fn keys_of(&self, whose: &Whose) -> Vec<ConnectionKey> {
-        let connections = &self.delivery.connections;
-        let number = |key: ConnectionKey| Some(connections.get(key)?.session.as_deref()?.number);
-        match whose {
-            Whose::At(places) => {
-                let here = places.iter().filter(|place| place.shard == self.delivery.shard);
-                let there = |place: &&Place| number(place.connection) == Some(place.session);
-                here.filter(there).map(|place| place.connection).collect()
-            }
-            // Only sessions that can be resumed are found by their number. Few are asked for.
-            Whose::Session(session) => connections
-                .keys()
-                .into_iter()
-                .filter(|key| number(*key) == Some(*session))
-                .collect(),
+            self.end_subscriptions(out, key, is_over, &error);
         }
     }
 }
 
-impl Delivery {
+impl Outlet<'_> {
+    /// The connections of those of these sessions that are on this shard.
+    fn keys_of(&self, whose: &Whose) -> Vec<ConnectionKey> {
+        let sessions = &self.sessions;
+        let number = |key: ConnectionKey| sessions.number(key);
+        match whose {
+            Whose::At(places) => {
+                let here = places.iter().filter(|place| place.shard == self.env.shard);
+                let there = |place: &&Place| number(place.connection) == Some(place.session);
+                here.filter(there).map(|place| place.connection).collect()
+            }
+            // Only sessions that can be resumed are found by their number. Few are asked for.
+            Whose::Session(session) => {
+                sessions.keys().filter(|key| number(*key) == Some(*session)).collect()
+            }
+        }
+    }
+}
+
+impl Topics {
     /// Ends the subscriptions of a session for which this is so, given the channel's name and
     /// whether the session wants to know its members.
     fn end_subscriptions(
         &mut self,
+        out: &mut Outlet<'_>,
         key: ConnectionKey,
         is_over: impl Fn(&Session, &str, bool) -> bool,
         error: &Error,
     ) {
-        let Self { channels, connections, .. } = self;
-        let Some(session) = connections.session_mut(key) else { return };
+        let (topics, sessions) = (&mut *self, &mut *out.sessions);
+        let channels = &mut topics.channels;
+        let Some(session) = sessions.get_mut(key) else { return };
         let number = session.number;
         let wants_presence = |stage: &Stage| match *stage {
             Stage::Pending { wants_presence, .. } => wants_presence,
@@ -111,12 +117,14 @@ impl Delivery {
             own.subscriptions = subscriptions;
         }
         for subscription in over {
-            self.leave_channel(number, &subscription.name, &subscription.stage, true);
+            self.leave_channel(out, number, &subscription.name, &subscription.stage, true);
             match subscription.stage {
-                Stage::Pending { request, .. } => self.refuse_request(key, Some(request), error),
+                Stage::Pending { request, .. } => {
+                    self.refuse_request(out, key, Some(request), error)
+                }
                 Stage::Live { channel, .. } => {
                     let (code, text) = (error.code(), error.text().into());
-                    self.connections.send(
+                    out.send(
                         key,
                         &ServerMessage::Unsubscribed(server::Unsubscribed { channel, code, text }),
                     );

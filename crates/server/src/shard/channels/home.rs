@@ -9,42 +9,47 @@ use crate::channel::{
     Change, ChannelRule, Creator, Full, Payload, Publication, Published, Subscribing, home_of,
 };
 use crate::shard::channels::ChannelMail;
-use crate::shard::delivery::Delivery;
 use crate::shard::mail::ShardMail;
+use crate::shard::session::outlet::Outlet;
+use crate::shard::topics::Topics;
 
-impl Delivery {
+impl Topics {
     /// Does what mail about channels says, which came from another shard or from this one.
-    pub(crate) fn channel_mail(&mut self, mail: ChannelMail) {
+    pub(crate) fn channel_mail(&mut self, out: &mut Outlet<'_>, mail: ChannelMail) {
         match mail {
             ChannelMail::Subscribe { shard, connection, serial, name, member, since, creator } => {
                 let session = member.session;
                 let creator: Arc<dyn Creator> = creator;
                 let subscribing = Subscribing { shard, member, since, creator: Some(creator) };
-                let (start, change) = match self.begin(&name, subscribing) {
+                let (start, change) = match self.begin(out, &name, subscribing) {
                     Ok((start, change)) => (Ok(start), change),
                     Err(error) => (Err(error), None),
                 };
                 let channel = start.as_ref().map_or(0, |start| start.channel);
                 let mail = ChannelMail::Subscribed { connection, serial, name, session, start };
-                self.mail_channel(shard, mail);
-                self.announce(channel, change);
+                self.mail_channel(out, shard, mail);
+                self.announce(out, channel, change);
             }
             ChannelMail::Publish { name, user, payload, creator, answers } => {
                 let creator = creator.map(|address| address as Arc<dyn Creator>);
-                let offset = self.publish_here(&name, creator, (user, payload));
+                let offset = self.publish_here(out, &name, creator, (user, payload));
                 match (answers, offset) {
                     (Some((shard, connection, request)), offset) => {
                         let mail = ChannelMail::Published { connection, request, offset };
-                        self.mail_channel(shard, mail);
+                        self.mail_channel(out, shard, mail);
                     }
-                    (None, Err(error)) => self.refuse_publication(&name, &error),
+                    (None, Err(error)) => self.refuse_publication(out, &name, &error),
                     (None, Ok(_)) => {}
                 }
             }
             ChannelMail::ListMembers { shard, connection, request, name } => {
-                let members_max = self.node.config.members_listed_max;
+                let members_max = out.env.node.config.members_listed_max;
                 let members = self.channels.home.members(&name, members_max);
-                self.mail_channel(shard, ChannelMail::Members { connection, request, members });
+                self.mail_channel(
+                    out,
+                    shard,
+                    ChannelMail::Members { connection, request, members },
+                );
             }
             ChannelMail::ReadHistory {
                 shard,
@@ -55,23 +60,29 @@ impl Delivery {
                 since,
                 count_max,
             } => {
-                let max = (count_max, self.node.config.history_listed_bytes_max);
+                let max = (count_max, out.env.node.config.history_listed_bytes_max);
                 let past = self.channels.home.past(&name, since, max, self.channels.now);
-                self.mail_channel(shard, ChannelMail::History { connection, request, kind, past });
+                self.mail_channel(
+                    out,
+                    shard,
+                    ChannelMail::History { connection, request, kind, past },
+                );
             }
-            ChannelMail::RelieveHistories => self.channels.home.relieve(self.channels.now),
+            ChannelMail::RelieveHistories => {
+                self.channels.home.relieve(self.channels.now);
+            }
             ChannelMail::Subscribed { connection, serial, name, session, start } => {
-                self.subscribed(connection, serial, &name, session, start);
+                self.subscribed(out, connection, serial, &name, session, start);
             }
             ChannelMail::Published { connection, request, offset } => {
-                self.published(connection, request, offset);
+                self.published(out, connection, request, offset);
             }
-            ChannelMail::Change { channel, change } => self.deliver_change(channel, &change),
+            ChannelMail::Change { channel, change } => self.deliver_change(out, channel, &change),
             ChannelMail::Members { connection, request, members } => {
-                self.list_members(connection, request, &members);
+                self.list_members(out, connection, request, &members);
             }
             ChannelMail::History { connection, request, kind, past } => {
-                self.list_history(connection, request, kind, &past);
+                self.list_history(out, connection, request, kind, &past);
             }
         }
     }
@@ -80,67 +91,71 @@ impl Delivery {
     /// longer, if it `leaves`.
     pub(crate) fn unsubscribe(
         &mut self,
+        out: &mut Outlet<'_>,
         channel: u64,
         session: (u16, u64),
         live_and_leaves: (bool, bool),
     ) {
         let now = self.channels.now;
         let change = self.channels.home.unsubscribe(channel, session, live_and_leaves, now);
-        self.announce(channel, change);
+        self.announce(out, channel, change);
     }
 
     /// Informs the home of a channel that a session of this shard subscribes no longer.
     pub(super) fn mail_unsubscribe(
         &mut self,
+        out: &mut Outlet<'_>,
         name: &str,
         channel: u64,
         session: u64,
         (live, leaves): (bool, bool),
     ) {
-        let (home, shard) = (self.home_of(name), self.shard);
+        let (home, shard) = (self.home_of(out, name), out.env.shard);
         if home == shard {
-            self.unsubscribe(channel, (shard, session), (live, leaves));
+            self.unsubscribe(out, channel, (shard, session), (live, leaves));
         } else {
-            self.post(home, ShardMail::Unsubscribe { channel, shard, session, live, leaves });
+            out.outbound
+                .post(home, ShardMail::Unsubscribe { channel, shard, session, live, leaves });
         }
     }
 
     /// Sends mail about channels to a shard, which may be this one.
-    pub(super) fn mail_channel(&mut self, shard: u16, mail: ChannelMail) {
-        if shard == self.shard {
-            self.channel_mail(mail);
+    pub(super) fn mail_channel(&mut self, out: &mut Outlet<'_>, shard: u16, mail: ChannelMail) {
+        if shard == out.env.shard {
+            self.channel_mail(out, mail);
         } else {
-            self.post(shard, ShardMail::Channel(Box::new(mail)));
+            out.outbound.post(shard, ShardMail::Channel(Box::new(mail)));
         }
     }
 
     /// The home of the channel of this name.
-    pub(super) fn home_of(&self, name: &str) -> u16 {
-        home_of(name, self.node.shards)
+    pub(super) fn home_of(&self, out: &mut Outlet<'_>, name: &str) -> u16 {
+        home_of(name, out.env.node.shards)
     }
 
     /// Publishes for a room, a service or the program. What can't be published is counted, and
     /// logged.
-    pub(crate) fn publish(&mut self, name: &str, payload: Payload) {
-        match self.node.check_publication(name, &payload) {
+    pub(crate) fn publish(&mut self, out: &mut Outlet<'_>, name: &str, payload: Payload) {
+        match out.env.node.check_publication(name, &payload) {
             Ok(()) => {
-                let home = self.home_of(name);
-                if self.outgoing[usize::from(home)].len() >= self.node.config.mailbox_max {
+                let home = self.home_of(out, name);
+                if out.outbound.outgoing[usize::from(home)].len() >= out.env.node.config.mailbox_max
+                {
                     let text = "mailbox_max: the mailbox of the channel's shard is full";
                     let error = Error::new(ErrorCode::Busy, text);
-                    return self.refuse_publication(name, &error);
+                    return self.refuse_publication(out, name, &error);
                 }
                 let (name, user, creator, answers) = (name.into(), None, None, None);
                 let mail = ChannelMail::Publish { name, user, payload, creator, answers };
-                self.mail_channel(home, mail);
+                self.mail_channel(out, home, mail);
             }
-            Err(error) => self.refuse_publication(name, &error),
+            Err(error) => self.refuse_publication(out, name, &error),
         }
     }
 
     #[cold]
-    fn refuse_publication(&mut self, name: &str, error: &Error) {
-        self.counters.publications_refused += 1;
+    fn refuse_publication(&mut self, out: &mut Outlet<'_>, name: &str, error: &Error) {
+        out.env.counters.publications_refused += 1;
         if self.publications_logged.is_due(error.code(), self.channels.now) {
             log::warn!(
                 "a publication in the channel {:?} is refused: {error}. Further ones like it are \
@@ -152,20 +167,21 @@ impl Delivery {
 
     fn begin(
         &mut self,
+        out: &mut Outlet<'_>,
         name: &Arc<str>,
         subscribing: Subscribing,
     ) -> Result<(crate::channel::Start, Option<Arc<Change>>), Error> {
-        let rule = Arc::clone(self.node.channel_rule(name)?);
+        let rule = Arc::clone(out.env.node.channel_rule(name)?);
         let begun = self.channels.home.subscribe(name, &rule, subscribing, self.channels.now);
-        begun.map_err(|full| self.too_many_channels(full))
+        begun.map_err(|full| self.too_many_channels(out, full))
     }
 
-    fn too_many_channels(&mut self, full: Full) -> Error {
-        let config = &self.node.config;
+    fn too_many_channels(&mut self, out: &mut Outlet<'_>, full: Full) -> Error {
+        let config = &out.env.node.config;
         let text = match full {
             Full::Node => format!("channels_max: there are {} channels", config.channels_max),
             Full::Creator => {
-                self.counters.channels_refused_by_address += 1;
+                out.env.counters.channels_refused_by_address += 1;
                 let most = config.channels_per_address_max;
                 format!("channels_per_address_max: your address has created {most} channels")
             }
@@ -177,25 +193,26 @@ impl Delivery {
     /// and nothing is kept.
     fn publish_here(
         &mut self,
+        out: &mut Outlet<'_>,
         name: &str,
         creator: Option<Arc<dyn Creator>>,
         publication: (Option<Arc<str>>, Payload),
     ) -> Result<u64, Error> {
-        let rule: Arc<ChannelRule> = Arc::clone(self.node.channel_rule(name)?);
+        let rule: Arc<ChannelRule> = Arc::clone(out.env.node.channel_rule(name)?);
         let now = self.channels.now;
         let published = self.channels.home.publish(name, &rule, creator, publication, now);
         if let Some(shard) = self.channels.home.overfull() {
-            self.mail_channel(shard, ChannelMail::RelieveHistories);
+            self.mail_channel(out, shard, ChannelMail::RelieveHistories);
         }
-        match published.map_err(|full| self.too_many_channels(full))? {
+        match published.map_err(|full| self.too_many_channels(out, full))? {
             Published::To(channel, publication) => {
-                self.counters.publications += 1;
+                out.env.counters.publications += 1;
                 let offset = publication.offset;
-                self.send_to_shards(channel, &publication);
+                self.send_to_shards(out, channel, &publication);
                 Ok(offset)
             }
             Published::ToNobody => {
-                self.counters.publications += 1;
+                out.env.counters.publications += 1;
                 Ok(0)
             }
         }
@@ -206,36 +223,41 @@ impl Delivery {
     ///
     /// This shard comes last: subscribers here that are too slow leave the channel, which changes
     /// the list of its shards.
-    fn send_to_shards(&mut self, channel: u64, publication: &Publication) {
-        let dropped = self.post_to_subscribers(channel, || ShardMail::Publication {
+    fn send_to_shards(&mut self, out: &mut Outlet<'_>, channel: u64, publication: &Publication) {
+        let dropped = self.post_to_subscribers(out, channel, || ShardMail::Publication {
             channel,
             publication: publication.clone(),
         });
-        self.counters.publications_dropped += dropped;
-        self.deliver_publication(channel, publication);
+        out.env.counters.publications_dropped += dropped;
+        self.deliver_publication(out, channel, publication);
     }
 
     /// Tells the shards with subscribers of a change of the members.
-    fn announce(&mut self, channel: u64, change: Option<Arc<Change>>) {
+    fn announce(&mut self, out: &mut Outlet<'_>, channel: u64, change: Option<Arc<Change>>) {
         let Some(change) = change else { return };
-        self.post_to_subscribers(channel, || {
+        self.post_to_subscribers(out, channel, || {
             let change = Arc::clone(&change);
             ShardMail::Channel(Box::new(ChannelMail::Change { channel, change }))
         });
-        self.deliver_change(channel, &change);
+        self.deliver_change(out, channel, &change);
     }
 
     /// Posts mail to each other shard with subscribers of a channel. How many subscribers miss it,
     /// because the mailboxes of their shards are full.
-    fn post_to_subscribers(&mut self, channel: u64, mail: impl Fn() -> ShardMail) -> u64 {
-        let mailbox_max = self.node.config.mailbox_max;
+    fn post_to_subscribers(
+        &mut self,
+        out: &mut Outlet<'_>,
+        channel: u64,
+        mail: impl Fn() -> ShardMail,
+    ) -> u64 {
+        let mailbox_max = out.env.node.config.mailbox_max;
         let mut missed = 0;
         // Nothing can change the list meanwhile.
         for &(shard, subscribers) in self.channels.home.shards(channel) {
-            if shard == self.shard {
+            if shard == out.env.shard {
                 continue;
             }
-            let outgoing = &mut self.outgoing[usize::from(shard)];
+            let outgoing = &mut out.outbound.outgoing[usize::from(shard)];
             if outgoing.len() < mailbox_max {
                 outgoing.push_back(mail());
             } else {

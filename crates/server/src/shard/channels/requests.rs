@@ -11,11 +11,12 @@ use crate::addresses::Pace;
 use crate::channel::{Asker, ChannelRule, Member, Payload};
 use crate::node::Node;
 use crate::panics::guard;
-use crate::shard::Shard;
 use crate::shard::channels::{ChannelMail, SessionChannels, Stage, Subscription};
 use crate::shard::keys::ConnectionKey;
 use crate::shard::session::Session;
 use crate::shard::session::allowance::Rate;
+use crate::shard::session::outlet::Outlet;
+use crate::shard::topics::Topics;
 
 /// How many of the channels are remembered that a session named last.
 const NAMED_MAX: usize = 8;
@@ -111,34 +112,36 @@ impl SessionChannels {
     }
 }
 
-impl Shard {
+impl Topics {
     /// A client subscribes to a channel.
     pub(in crate::shard) fn subscribe(
         &mut self,
+        out: &mut Outlet<'_>,
         key: ConnectionKey,
         request: RequestNumber,
         name: &str,
         since: Option<Position>,
         presence: bool,
     ) {
-        if let Err(error) = self.try_subscribe(key, request, name, since, presence) {
-            self.send_error(key, Some(request), None, &error);
+        if let Err(error) = self.try_subscribe(out, key, request, name, since, presence) {
+            out.send_error(key, Some(request), None, &error);
         }
     }
 
     fn try_subscribe(
         &mut self,
+        out: &mut Outlet<'_>,
         key: ConnectionKey,
         request: RequestNumber,
         name: &str,
         since: Option<Position>,
         presence: bool,
     ) -> Result<(), Error> {
-        let rule = self.admit_to_channel(key, name, Wish::Subscribe)?;
-        let node = Arc::clone(&self.delivery.node);
-        let Some(connection) = self.delivery.connections.get_mut(key) else { return Ok(()) };
+        let rule = out.admit_to_channel(key, name, Wish::Subscribe)?;
+        let node = Arc::clone(&out.env.node);
+        let Some(connection) = out.links.get_mut(key) else { return Ok(()) };
         let creator = Arc::clone(connection.tally.address());
-        let Some(session) = connection.session.as_deref_mut() else { return Ok(()) };
+        let Some(session) = out.sessions.get_mut(key) else { return Ok(()) };
         if presence && !session.asks(|asker| rule.may_see_members(asker, name)) {
             let text = format!(
                 "this session may not see who subscribes to {:?}: subscribe without presence",
@@ -162,7 +165,7 @@ impl Shard {
             // The second takes the place of the first.
             Some(&Stage::Live { channel, .. }) => {
                 member_of = Some(channel);
-                self.delivery.pause_subscription(key, channel);
+                self.pause_subscription(out, key, channel);
             }
             Some(&Stage::Away { channel }) => member_of = Some(channel),
             None => {
@@ -175,7 +178,7 @@ impl Shard {
                 }
             }
         }
-        let Some(session) = self.delivery.connections.session_mut(key) else { return Ok(()) };
+        let Some(session) = out.sessions.get_mut(key) else { return Ok(()) };
         let Some(own) = session.channels() else { return Ok(()) };
         own.serial = own.serial.wrapping_add(1);
         let serial = own.serial;
@@ -184,88 +187,102 @@ impl Shard {
             Some(at) => own.subscriptions[at].stage = stage,
             None => own.subscriptions.push(Subscription { name: Arc::clone(&name), stage }),
         }
-        let (shard, connection) = (self.delivery.shard, key);
-        let home = self.delivery.home_of(&name);
+        let (shard, connection) = (out.env.shard, key);
+        let home = self.home_of(out, &name);
         let mail =
             ChannelMail::Subscribe { shard, connection, serial, name, member, since, creator };
-        self.mail_home(key, home, mail);
+        self.mail_home(out, key, home, mail);
         Ok(())
     }
 
     /// A client ends a subscription.
-    pub(in crate::shard) fn unsubscribe(&mut self, key: ConnectionKey, channel: u64) {
-        self.delivery.end_subscription(key, channel);
+    pub(in crate::shard) fn unsubscribe_client(
+        &mut self,
+        out: &mut Outlet<'_>,
+        key: ConnectionKey,
+        channel: u64,
+    ) {
+        self.end_subscription(out, key, channel);
     }
 
     /// A client publishes.
-    pub(in crate::shard) fn publish(
+    pub(in crate::shard) fn publish_for_client(
         &mut self,
+        out: &mut Outlet<'_>,
         key: ConnectionKey,
         request: Option<RequestNumber>,
         name: &str,
         payload: &[u8],
     ) {
-        if let Err(error) = self.try_publish(key, request, name, payload) {
-            self.send_error(key, request, None, &error);
+        if let Err(error) = self.try_publish(out, key, request, name, payload) {
+            out.send_error(key, request, None, &error);
         }
     }
 
     fn try_publish(
         &mut self,
+        out: &mut Outlet<'_>,
         key: ConnectionKey,
         request: Option<RequestNumber>,
         name: &str,
         payload: &[u8],
     ) -> Result<(), Error> {
-        let rule = self.admit_to_channel(key, name, Wish::Publish)?;
-        let Some(connection) = self.delivery.connections.get(key) else { return Ok(()) };
-        let Some(session) = connection.session.as_deref() else { return Ok(()) };
+        let rule = out.admit_to_channel(key, name, Wish::Publish)?;
+        let Some(connection) = out.links.get(key) else { return Ok(()) };
+        let Some(session) = out.sessions.get(key) else { return Ok(()) };
         let creator = rule.keeps_history().then(|| Arc::clone(connection.tally.address()));
         let user: Option<Arc<str>> = session.user().map(Into::into);
         let read = Payload::read(rule.payload_kind(), connection.dialect.format, payload);
         let payload = read.map_err(|error| Error::new(ErrorCode::BadPayload, error.to_string()))?;
-        self.delivery.node.check_size(payload.as_slice().len())?;
-        let home = self.delivery.home_of(name);
-        let answers = request.map(|request| (self.delivery.shard, key, request));
+        out.env.node.check_size(payload.as_slice().len())?;
+        let home = self.home_of(out, name);
+        let answers = request.map(|request| (out.env.shard, key, request));
         let name = name.into();
-        self.mail_home(key, home, ChannelMail::Publish { name, user, payload, creator, answers });
+        self.mail_home(
+            out,
+            key,
+            home,
+            ChannelMail::Publish { name, user, payload, creator, answers },
+        );
         Ok(())
     }
 
     /// A client asks who subscribes.
     pub(in crate::shard) fn ask_members(
         &mut self,
+        out: &mut Outlet<'_>,
         key: ConnectionKey,
         request: RequestNumber,
         name: &str,
     ) {
-        match self.admit_to_channel(key, name, Wish::Members) {
+        match out.admit_to_channel(key, name, Wish::Members) {
             Ok(_) => {
-                let home = self.delivery.home_of(name);
-                let (shard, connection, name) = (self.delivery.shard, key, name.into());
+                let home = self.home_of(out, name);
+                let (shard, connection, name) = (out.env.shard, key, name.into());
                 let mail = ChannelMail::ListMembers { shard, connection, request, name };
-                self.mail_home(key, home, mail);
+                self.mail_home(out, key, home, mail);
             }
-            Err(error) => self.send_error(key, Some(request), None, &error),
+            Err(error) => out.send_error(key, Some(request), None, &error),
         }
     }
 
     /// A client asks for past publications.
     pub(in crate::shard) fn ask_history(
         &mut self,
+        out: &mut Outlet<'_>,
         key: ConnectionKey,
         request: RequestNumber,
         name: &str,
         since: Option<Position>,
         limit: u32,
     ) {
-        let listed_max = self.delivery.node.config.history_listed_max;
+        let listed_max = out.env.node.config.history_listed_max;
         let count_max = if limit == 0 { listed_max } else { listed_max.min(limit as usize) };
-        match self.admit_to_channel(key, name, Wish::History) {
+        match out.admit_to_channel(key, name, Wish::History) {
             Ok(rule) => {
-                let home = self.delivery.home_of(name);
+                let home = self.home_of(out, name);
                 let mail = ChannelMail::ReadHistory {
-                    shard: self.delivery.shard,
+                    shard: out.env.shard,
                     connection: key,
                     request,
                     name: name.into(),
@@ -273,12 +290,33 @@ impl Shard {
                     since,
                     count_max,
                 };
-                self.mail_home(key, home, mail);
+                self.mail_home(out, key, home, mail);
             }
-            Err(error) => self.send_error(key, Some(request), None, &error),
+            Err(error) => out.send_error(key, Some(request), None, &error),
         }
     }
 
+    /// Sends mail of a client to the home of a channel. While the mailbox there is full, nothing
+    /// more is read from the client.
+    fn mail_home(
+        &mut self,
+        out: &mut Outlet<'_>,
+        key: ConnectionKey,
+        home: u16,
+        mail: ChannelMail,
+    ) {
+        if out.outbound.congested[usize::from(home)]
+            && let Some(connection) = out.links.get_mut(key)
+            && !connection.pause.mailbox
+        {
+            connection.pause.mailbox = true;
+            out.links.waiting_for_mailbox.push((home, key));
+        }
+        self.mail_channel(out, home, mail);
+    }
+}
+
+impl Outlet<'_> {
     /// Whether a session may do something with a channel, by the rule of that channel and the
     /// session's rates.
     fn admit_to_channel(
@@ -287,12 +325,12 @@ impl Shard {
         name: &str,
         wish: Wish,
     ) -> Result<Arc<ChannelRule>, Error> {
-        let node = Arc::clone(&self.delivery.node);
-        let now = self.now;
+        let node = Arc::clone(&self.env.node);
+        let now = self.env.now;
         let gone = || Error::new(ErrorCode::Internal, "the session has ended");
-        let connection = self.delivery.connections.get_mut(key).ok_or_else(gone)?;
+        let connection = self.links.get(key).ok_or_else(gone)?;
         let address = connection.tally.address();
-        let session = connection.session.as_deref_mut().ok_or_else(gone)?;
+        let session = self.sessions.get_mut(key).ok_or_else(gone)?;
         let own: &mut SessionChannels = session.extras_mut().channels.get_or_insert_default();
         let config = &node.config;
         let (allowance, setting, count) = match wish {
@@ -322,7 +360,7 @@ impl Shard {
         if may {
             let rule = Arc::clone(rule);
             if let (Wish::Subscribe | Wish::Publish, Some(own)) = (wish, session.channels()) {
-                let counters = &mut self.delivery.counters;
+                let counters = &mut self.env.counters;
                 own.open(name, now, config.channels_opened_per_minute_max, || {
                     let may = address.take(Pace::Channel, now);
                     counters.channels_refused_by_address += u64::from(may.is_err());
@@ -339,18 +377,5 @@ impl Shard {
             Wish::History => format!("this session may not read the history of {name:?}"),
         };
         Err(Error::new(ErrorCode::Forbidden, text))
-    }
-
-    /// Sends mail of a client to the home of a channel. While the mailbox there is full, nothing
-    /// more is read from the client.
-    fn mail_home(&mut self, key: ConnectionKey, home: u16, mail: ChannelMail) {
-        if self.delivery.congested[usize::from(home)]
-            && let Some(connection) = self.delivery.connections.get_mut(key)
-            && !connection.pause.mailbox
-        {
-            connection.pause.mailbox = true;
-            self.waiting_for_mailbox.push((home, key));
-        }
-        self.delivery.mail_channel(home, mail);
     }
 }

@@ -12,15 +12,22 @@ use crate::channel::{
 };
 use crate::shard::channels::{LocalChannel, Stage, Subscriber};
 use crate::shard::connection::transport::Dialect;
-use crate::shard::delivery::Delivery;
 use crate::shard::keys::ConnectionKey;
 use crate::shard::session::Session;
+use crate::shard::session::outlet::Outlet;
+use crate::shard::topics::Topics;
 
-impl Delivery {
+impl Topics {
     /// A publication for all subscribers of this shard.
-    pub(crate) fn deliver_publication(&mut self, channel: u64, publication: &Publication) {
-        let outbox_bytes_max = self.node.config.outbox_bytes_max;
-        let Self { channels, connections, counters, .. } = self;
+    pub(crate) fn deliver_publication(
+        &mut self,
+        out: &mut Outlet<'_>,
+        channel: u64,
+        publication: &Publication,
+    ) {
+        let outbox_bytes_max = out.env.node.config.outbox_bytes_max;
+        let (topics, connections, env) = (&mut *self, &mut *out.links, &mut *out.env);
+        let (channels, counters) = (&mut topics.channels, &mut env.counters);
         let frames = &mut channels.frames;
         let Some(local) = channels.local.get_mut(&channel) else { return };
         frames.clear();
@@ -56,32 +63,44 @@ impl Delivery {
         }
         connections.messages_out += sent;
         for connection in full {
-            self.give_up(connection, channel, slow, queue_max);
+            self.give_up(out, connection, channel, slow, queue_max);
         }
     }
 
     /// A subscriber is too slow for a channel.
-    fn give_up(&mut self, key: ConnectionKey, channel: u64, slow: Slow, queue_max: usize) {
+    fn give_up(
+        &mut self,
+        out: &mut Outlet<'_>,
+        key: ConnectionKey,
+        channel: u64,
+        slow: Slow,
+        queue_max: usize,
+    ) {
         let text = format!("the channel's rule: more than {queue_max} publications wait");
-        self.counters.publications_dropped += 1;
+        out.env.counters.publications_dropped += 1;
         if slow == Slow::Disconnect {
-            return self.doom_connection(key, ErrorCode::TooSlow, text);
+            return out.links.doom(out.env, key, ErrorCode::TooSlow, text);
         }
-        self.end_subscription(key, channel);
+        self.end_subscription(out, key, channel);
         let (code, text) = (ErrorCode::TooSlow, text.into());
-        self.connections
-            .send(key, &ServerMessage::Unsubscribed(server::Unsubscribed { channel, code, text }));
+        out.send(key, &ServerMessage::Unsubscribed(server::Unsubscribed { channel, code, text }));
     }
 
     /// A change of the members, for those subscribers of this shard that want to know.
-    pub(super) fn deliver_change(&mut self, channel: u64, change: &Arc<Change>) {
-        let Self { channels, connections, .. } = self;
+    pub(super) fn deliver_change(
+        &mut self,
+        out: &mut Outlet<'_>,
+        channel: u64,
+        change: &Arc<Change>,
+    ) {
+        let (topics, connections, sessions) = (&mut *self, &mut *out.links, &mut *out.sessions);
+        let channels = &mut topics.channels;
         let frames = &mut channels.frames;
         let Some(local) = channels.local.get_mut(&channel) else { return };
         frames.clear();
         for subscriber in local.subscribers.iter_mut().filter(|of| of.wants_presence) {
             let key = subscriber.connection;
-            let session = connections.session_mut(key).map(|session| session.number);
+            let session = sessions.number(key);
             if session == Some(change.member.session) {
                 continue;
             }
@@ -103,8 +122,8 @@ impl Delivery {
     }
 
     /// A connection has drained: its subscriptions go on where they waited.
-    pub(crate) fn catch_up_channels(&mut self, key: ConnectionKey) {
-        let Some(session) = self.connections.session_mut(key) else { return };
+    pub(crate) fn catch_up_channels(&mut self, out: &mut Outlet<'_>, key: ConnectionKey) {
+        let Some(session) = out.sessions.get_mut(key) else { return };
         let Some(own) = session.channels() else { return };
         let places: Vec<(u64, usize)> = own
             .subscriptions
@@ -115,13 +134,14 @@ impl Delivery {
             })
             .collect();
         for (channel, place) in places {
-            self.catch_up_channel(channel, place);
+            self.catch_up_channel(out, channel, place);
         }
     }
 
     /// Sends a subscriber what waits for it, as far as it takes it.
-    fn catch_up_channel(&mut self, channel: u64, place: usize) {
-        let Self { channels, connections, .. } = self;
+    fn catch_up_channel(&mut self, out: &mut Outlet<'_>, channel: u64, place: usize) {
+        let (topics, connections) = (&mut *self, &mut *out.links);
+        let channels = &mut topics.channels;
         let Some(local) = channels.local.get_mut(&channel) else { return };
         let Some(subscriber) = local.subscribers.get_mut(place) else { return };
         let Some(backlog) = subscriber.backlog.as_deref_mut() else { return };
@@ -154,13 +174,14 @@ impl Delivery {
     /// The home has answered a session that subscribes.
     pub(super) fn subscribed(
         &mut self,
+        out: &mut Outlet<'_>,
         key: ConnectionKey,
         serial: u32,
         name: &Arc<str>,
         session: u64,
         start: Result<Start, Error>,
     ) {
-        let own = self.connections.session_mut(key).and_then(Session::channels);
+        let own = out.sessions.get_mut(key).and_then(Session::channels);
         let subscriptions = own.map(|own| &mut own.subscriptions);
         let entry = subscriptions.and_then(|all| {
             let at = all.iter().position(|subscription| subscription.name == *name)?;
@@ -178,7 +199,7 @@ impl Delivery {
         let (Some((request, wants_presence)), Some((all, at))) = (waits, entry) else {
             // It has ended meanwhile, or its connection has.
             if let Ok(Start { channel, .. }) = start {
-                self.mail_unsubscribe(name, channel, session, (true, !known));
+                self.mail_unsubscribe(out, name, channel, session, (true, !known));
             }
             return;
         };
@@ -186,24 +207,24 @@ impl Delivery {
             Ok(start) => start,
             Err(error) => {
                 all.swap_remove(at);
-                return self.refuse_request(key, Some(request), &error);
+                return self.refuse_request(out, key, Some(request), &error);
             }
         };
-        let Ok(rule) = self.node.channel_rule(name).cloned() else { return };
+        let Ok(rule) = out.env.node.channel_rule(name).cloned() else { return };
         let mut start = start;
-        let waiting = self.connections.waiting_bytes(key);
-        let outbox_bytes_max = self.node.config.outbox_bytes_max;
-        self.counters.publications_dropped += promise(&mut start, waiting, outbox_bytes_max);
+        let waiting = out.links.waiting_bytes(key);
+        let outbox_bytes_max = out.env.node.config.outbox_bytes_max;
+        out.env.counters.publications_dropped += promise(&mut start, waiting, outbox_bytes_max);
         let Start { channel, epoch, offset, recovered, publications, members } = start;
         let new = || LocalChannel { rule: Arc::clone(&rule), subscribers: Vec::new() };
         let local = self.channels.local.entry(channel).or_insert_with(new);
         let place = local.subscribers.len();
         let backlog = Backlog::promised(publications);
-        self.connections.waits(key, 0, backlog.bytes());
+        out.links.waits(key, 0, backlog.bytes());
         let backlog = (!backlog.is_empty()).then(|| Box::new(backlog));
         local.subscribers.push(Subscriber { connection: key, wants_presence, backlog });
         self.channels.subscriptions += 1;
-        let Some(session) = self.connections.session_mut(key) else { return };
+        let Some(session) = out.sessions.get_mut(key) else { return };
         if let Some(own) = session.channels() {
             own.subscriptions[at].stage = Stage::Live { channel, place };
         }
@@ -217,29 +238,30 @@ impl Delivery {
             bytes: rule.payload_kind() == PayloadKind::Bytes,
             members: if may_know { members } else { 0 },
         });
-        self.connections.send(key, &message);
-        self.catch_up_channel(channel, place);
+        out.send(key, &message);
+        self.catch_up_channel(out, channel, place);
     }
 
     /// Answers a session that has published.
     pub(super) fn published(
         &mut self,
+        out: &mut Outlet<'_>,
         key: ConnectionKey,
         request: RequestNumber,
         offset: Result<u64, Error>,
     ) {
         match offset {
             Ok(offset) => {
-                self.connections
-                    .send(key, &ServerMessage::Published(server::Published { request, offset }));
+                out.send(key, &ServerMessage::Published(server::Published { request, offset }));
             }
-            Err(error) => self.refuse_request(key, Some(request), &error),
+            Err(error) => self.refuse_request(out, key, Some(request), &error),
         }
     }
 
     /// Answers a session that asked for the members.
     pub(super) fn list_members(
         &mut self,
+        out: &mut Outlet<'_>,
         key: ConnectionKey,
         request: RequestNumber,
         members: &Members,
@@ -253,19 +275,19 @@ impl Delivery {
         let members = members.iter().map(info).collect();
         let (sequence, count) = (*sequence, *count);
         let message = ServerMessage::Members(server::Members { request, sequence, count, members });
-        self.connections.send(key, &message);
+        out.send(key, &message);
     }
 
     /// Answers a session that asked for past publications.
     pub(super) fn list_history(
         &mut self,
+        out: &mut Outlet<'_>,
         key: ConnectionKey,
         request: RequestNumber,
         kind: PayloadKind,
         past: &Past,
     ) {
-        let Some(format) = self.connections.get(key).map(|connection| connection.dialect.format)
-        else {
+        let Some(format) = out.links.get(key).map(|connection| connection.dialect.format) else {
             return;
         };
         let publications = past
@@ -280,11 +302,12 @@ impl Delivery {
         let (epoch, offset, bytes) = (past.epoch, past.offset, kind == PayloadKind::Bytes);
         let message =
             ServerMessage::History(server::History { request, epoch, offset, bytes, publications });
-        self.connections.send(key, &message);
+        out.send(key, &message);
     }
 
     pub(super) fn refuse_request(
         &mut self,
+        out: &mut Outlet<'_>,
         key: ConnectionKey,
         request: Option<RequestNumber>,
         error: &Error,
@@ -293,7 +316,7 @@ impl Delivery {
         let retry_after_ms = error.retry_after_ms();
         let message =
             ServerMessage::Error(server::Error { request, room: None, code, text, retry_after_ms });
-        self.connections.send(key, &message);
+        out.send(key, &message);
     }
 }
 

@@ -9,10 +9,12 @@ use playfield_wire::{ErrorCode, excerpt};
 
 use crate::addresses::{Crowded, Pace, Tally};
 use crate::proxy::Client;
-use crate::shard::Shard;
+use crate::shard::connection::Links;
 use crate::shard::connection::transport::Input;
+use crate::shard::env::Env;
 use crate::shard::keys::ConnectionKey;
 use crate::shard::log_limit::LogLimit;
+use crate::shard::session::outlet::Outlet;
 
 /// How often a shard logs that a proxy did not name a client.
 const UNNAMED_LOG_PERIOD: Duration = Duration::from_secs(60);
@@ -84,11 +86,16 @@ impl TurnedAway {
     }
 }
 
-impl Shard {
+impl Links {
     /// Counts a new connection from this address, before anything is kept for it. `None` if there
     /// are too many.
-    pub(crate) fn admit_from(&mut self, ip: IpAddr, is_service: bool) -> Option<Tally> {
-        match self.delivery.node.addresses.admit(ip, self.now) {
+    pub(crate) fn admit_from(
+        &mut self,
+        env: &mut Env,
+        ip: IpAddr,
+        is_service: bool,
+    ) -> Option<Tally> {
+        match env.node.addresses.admit(ip, env.now) {
             Ok(mut tally) => {
                 if is_service {
                     tally.settle();
@@ -96,61 +103,38 @@ impl Shard {
                 Some(tally)
             }
             Err(why) => {
-                self.note_crowded(why, ip);
+                self.note_crowded(env, why, ip);
                 None
             }
         }
     }
 
     /// A connection from this address was refused.
-    pub(super) fn note_crowded(&mut self, why: Crowded, ip: IpAddr) {
-        let counters = &mut self.delivery.counters;
+    pub(super) fn note_crowded(&mut self, env: &mut Env, why: Crowded, ip: IpAddr) {
+        let counters = &mut env.counters;
         match why {
             Crowded::Connections => counters.connections_refused_by_address += 1,
             Crowded::Handshakes | Crowded::AllHandshakes => counters.handshakes_refused += 1,
         }
-        self.turned_away.note(why.setting(), ip, self.now);
+        self.turned_away.note(why.setting(), ip, env.now);
     }
 
     /// A connection from this address was refused because of `connections_max`.
-    pub(crate) fn note_full(&mut self, ip: IpAddr) {
-        self.turned_away.note("connections_max", ip, self.now);
-    }
-
-    /// Whether a connection from this address may begin with a PROXY header.
-    pub(crate) fn is_proxy(&self, ip: IpAddr) -> bool {
-        self.delivery.node.addresses.is_proxy(ip)
-    }
-
-    /// Refuses a new connection whose PROXY header can't be read.
-    pub(crate) fn refuse_proxy(&mut self, key: ConnectionKey, why: &str) {
-        self.delivery.counters.proxies_refused += 1;
-        self.fail(key, ErrorCode::BadPreamble, &format!("the PROXY header can't be read: {why}"));
-    }
-
-    /// The PROXY header of a new connection has named the client that it comes from, or none.
-    pub(crate) fn named_by_proxy(&mut self, key: ConnectionKey, named: Option<SocketAddr>) {
-        let Some(connection) = self.delivery.connections.get_mut(key) else { return };
-        let Input::Unknown(peer) = &mut connection.input else { return };
-        **peer = named.map_or(Client::unnamed(peer.address), Client::named);
-        let ip = peer.address.ip();
-        let address = self.delivery.node.addresses.of(**peer, self.now);
-        if let Err(why) = connection.tally.come_from(address) {
-            self.note_crowded(why, ip);
-            self.drop_connection(key);
-        }
+    pub(crate) fn note_full(&mut self, env: &mut Env, ip: IpAddr) {
+        self.turned_away.note("connections_max", ip, env.now);
     }
 
     /// Counts that the address of a connection did this, if it may; the error says when.
     pub(in crate::shard) fn take_pace(
         &mut self,
+        env: &mut Env,
         key: ConnectionKey,
         pace: Pace,
     ) -> Result<(), Error> {
-        let Some(connection) = self.delivery.connections.get(key) else { return Ok(()) };
-        let taken = connection.tally.address().take(pace, self.now);
+        let Some(connection) = self.get(key) else { return Ok(()) };
+        let taken = connection.tally.address().take(pace, env.now);
         if taken.is_err() {
-            let counters = &mut self.delivery.counters;
+            let counters = &mut env.counters;
             *match pace {
                 Pace::Session => &mut counters.sessions_refused_by_address,
                 Pace::Resume => &mut counters.resumes_refused_by_address,
@@ -161,5 +145,26 @@ impl Shard {
             } += 1;
         }
         taken
+    }
+}
+
+impl Outlet<'_> {
+    /// Refuses a new connection whose PROXY header can't be read.
+    pub(crate) fn refuse_proxy(&mut self, key: ConnectionKey, why: &str) {
+        self.env.counters.proxies_refused += 1;
+        self.fail(key, ErrorCode::BadPreamble, &format!("the PROXY header can't be read: {why}"));
+    }
+
+    /// The PROXY header of a new connection has named the client that it comes from, or none.
+    pub(crate) fn named_by_proxy(&mut self, key: ConnectionKey, named: Option<SocketAddr>) {
+        let Some(connection) = self.links.get_mut(key) else { return };
+        let Input::Unknown(peer) = &mut connection.input else { return };
+        **peer = named.map_or(Client::unnamed(peer.address), Client::named);
+        let ip = peer.address.ip();
+        let address = self.env.node.addresses.of(**peer, self.env.now);
+        if let Err(why) = connection.tally.come_from(address) {
+            self.links.note_crowded(&mut self.env, why, ip);
+            self.drop_connection(key);
+        }
     }
 }

@@ -6,11 +6,11 @@ use std::sync::Arc;
 use playfield_wire::ErrorCode;
 
 use crate::addresses::Address;
-use crate::shard::Shard;
 use crate::shard::connection::transport::Input;
-use crate::shard::connection::{Connection, narrowed};
+use crate::shard::connection::{Connection, Links, narrowed};
 use crate::shard::keys::ConnectionKey;
 use crate::shard::mail::ShardMail;
+use crate::shard::session::outlet::Outlet;
 
 /// Memory is counted in pieces of this size, rounded down. Most connections hold less than one most
 /// of the time, and then nothing has to be counted.
@@ -35,11 +35,11 @@ impl Connection {
     }
 }
 
-impl Shard {
+impl Links {
     /// The layer between a connection and its socket holds this much memory now.
     #[inline]
     pub(crate) fn layer_holds(&mut self, key: ConnectionKey, bytes: usize) {
-        if let Some(connection) = self.delivery.connections.get_mut(key)
+        if let Some(connection) = self.slab.get_mut(key)
             && !connection.is_away()
             && connection.layer_bytes as usize != bytes
         {
@@ -51,7 +51,7 @@ impl Shard {
     /// Counts what a connection holds now.
     #[inline]
     pub(in crate::shard) fn count_bytes(&mut self, key: ConnectionKey) {
-        let Some(connection) = self.delivery.connections.get_mut(key) else { return };
+        let Some(connection) = self.slab.get_mut(key) else { return };
         let bytes = connection.holds();
         let before = connection.tally.bytes();
         if bytes == before {
@@ -63,29 +63,29 @@ impl Shard {
             self.is_over_budget |= address.is_over() || address.is_node_over();
         }
     }
+}
 
+impl Outlet<'_> {
     /// If clients are over budget, closes the connections that hold the most: of each address that
     /// holds too much, and of the ones that hold the most of all. What they hold on other shards is
     /// closed there.
     pub(in crate::shard) fn keep_to_budget(&mut self) {
-        if !std::mem::take(&mut self.is_over_budget) {
+        if !std::mem::take(&mut self.links.is_over_budget) {
             return;
         }
         let mut left = self.relieve(None);
         // Each time around, an address that is the largest gives back some.
-        while let Some(largest) =
-            self.delivery.node.addresses.largest().filter(|of| of.is_node_over())
-        {
+        while let Some(largest) = self.env.node.addresses.largest().filter(|of| of.is_node_over()) {
             let before = largest.bytes();
             left.extend(self.relieve(Some(&largest)));
             if largest.bytes() == before {
                 break;
             }
         }
-        let own = self.delivery.shard;
+        let own = self.env.shard;
         for address in left {
-            for shard in (0..self.delivery.node.shards as u16).filter(|at| *at != own) {
-                self.delivery.post(shard, ShardMail::Relieve(Arc::clone(&address)));
+            for shard in (0..self.env.node.shards as u16).filter(|at| *at != own) {
+                self.outbound.post(shard, ShardMail::Relieve(Arc::clone(&address)));
             }
         }
     }
@@ -98,7 +98,7 @@ impl Shard {
             Some(only) => Arc::ptr_eq(address, only) && (only.is_over() || only.is_node_over()),
             None => address.is_over(),
         };
-        let connections = &self.delivery.connections;
+        let connections = &self.links;
         let mut holders: Vec<(usize, ConnectionKey, Arc<Address>)> = connections
             .keys()
             .into_iter()
@@ -124,8 +124,8 @@ impl Shard {
 
     /// Closes a connection that holds too much. If its client reads, it is sent the reason.
     fn let_go_of(&mut self, key: ConnectionKey, setting: &str) {
-        self.delivery.counters.closed_over_budget += 1;
-        let Some(connection) = self.delivery.connections.get_mut(key) else { return };
+        self.env.counters.closed_over_budget += 1;
+        let Some(connection) = self.links.get_mut(key) else { return };
         if connection.is_closing() || connection.unsent() > UNSENT_READ_MAX {
             return self.drop_connection(key);
         }
@@ -137,6 +137,6 @@ impl Shard {
         } else {
             self.fail(key, code, &text);
         }
-        self.count_bytes(key);
+        self.links.count_bytes(key);
     }
 }

@@ -13,13 +13,15 @@ use crate::service::Closed;
 use crate::shard::connection::timeouts::NO_SLOT;
 use crate::shard::connection::timeouts::Timeouts;
 use crate::shard::connection::transport::{Framing, Input, websocket_decoder};
-use crate::shard::connection::{Partial, Phase};
+use crate::shard::connection::{Partial, Phase, SocketChange};
 use crate::shard::keys::{ConnectionKey, Seat};
 use crate::shard::mail::ShardMail;
+use crate::shard::outbound::Effect;
 use crate::shard::rooms::join::{Departure, Purpose};
 use crate::shard::rooms::member::Farewell;
+use crate::shard::services::close_of;
+use crate::shard::session::outlet::Outlet;
 use crate::shard::session::{Extras, Session};
-use crate::shard::{Shard, SocketChange};
 
 /// WebSocket close codes (RFC 6455, 7.4.1).
 pub(in crate::shard) const NORMAL: u16 = 1000;
@@ -50,7 +52,7 @@ fn close_code(code: ErrorCode) -> u16 {
     }
 }
 
-impl Shard {
+impl Outlet<'_> {
     /// Closes a connection after an error: sends `error` and `goodbye`, then ends it.
     pub(in crate::shard) fn fail(&mut self, key: ConnectionKey, code: ErrorCode, text: &str) {
         self.fail_with(key, code, text, None);
@@ -64,7 +66,7 @@ impl Shard {
         text: &str,
         close: Option<u16>,
     ) {
-        let Some(connection) = self.delivery.connections.get(key) else { return };
+        let Some(connection) = self.links.get(key) else { return };
         if connection.is_closing() {
             return;
         }
@@ -72,7 +74,7 @@ impl Shard {
             // An HTTP client can't read messages.
             return self.refuse_http(key, 408, text);
         }
-        if self.delivery.node.echoes {
+        if self.env.node.echoes {
             // Its clients know WebSocket only.
             return self.close(key, Some((close.unwrap_or(close_code(code)), text)));
         }
@@ -87,9 +89,9 @@ impl Shard {
             // What is counted waits, but the session ends here.
             let mut body = Vec::new();
             error.encode(connection.dialect.format, &mut body);
-            self.delivery.connections.write_again(key, &body);
+            self.links.write_again(key, &body);
         } else {
-            self.delivery.connections.send(key, &error);
+            self.send(key, &error);
         }
         self.goodbye(key, code, text, close);
     }
@@ -102,7 +104,7 @@ impl Shard {
         text: &str,
         close: Option<u16>,
     ) {
-        self.delivery.connections.send(
+        self.send(
             key,
             &ServerMessage::Goodbye(server::Goodbye { code, text: Cow::Borrowed(text) }),
         );
@@ -126,37 +128,37 @@ impl Shard {
     /// unless it has arrived or input can't be read.
     pub(in crate::shard) fn close(&mut self, key: ConnectionKey, close: Option<(u16, &str)>) {
         self.end_session(key, LeaveReason::ConnectionLost);
-        self.end_service(key, &Closed::HungUp);
-        let Some(connection) = self.delivery.connections.get_mut(key) else { return };
+        self.leave_service(key, Closed::HungUp);
+        let Some(connection) = self.links.get_mut(key) else { return };
         if connection.is_closing() {
             return;
         }
         if connection.is_away() {
-            self.delivery.connections.remove(key);
+            self.links.remove(key);
             return;
         }
         let close = close.filter(|_| matches!(connection.dialect.framing, Framing::WebSocket(_)));
-        let by = self.now + self.delivery.node.config.close_timeout();
+        let by = self.env.now + self.env.node.config.close_timeout();
         let hung_up = matches!(&connection.input, Input::Http(http) if http.has_hung_up());
         connection.phase = Phase::Closing { by: by.into(), written: false, hung_up, skipped: 0 };
-        connection.greeting = None;
         if close.is_none() || !connection.awaits_close() {
             connection.partial = Partial::default();
             connection.input = Input::InUse;
         }
-        if let Some(departure) = connection.departure.take() {
+        self.sessions.take_greeting(key);
+        if let Some(departure) = self.sessions.take_departure(key) {
             self.cancel_departure(&departure);
         }
-        self.look_at(key, by);
+        self.links.look_at(key, by);
         if let Some((code, reason)) = close {
-            self.delivery.connections.append(key, |out| {
+            self.links.append(key, |out| {
                 playfield_websocket::encode_close(out, code, reason, None);
                 true
             });
         }
         // It may have arrived while nothing was read.
         self.await_close(key, &[]);
-        if self.delivery.connections.unsent(key).is_empty() {
+        if self.links.unsent(key).is_empty() {
             self.flushed(key);
         }
     }
@@ -164,8 +166,8 @@ impl Shard {
     /// Bytes arrived on a connection that is being closed. A client that goes on sending for too
     /// long is dropped.
     pub(in crate::shard) fn skip(&mut self, key: ConnectionKey, bytes: &[u8]) {
-        let bytes_max = self.delivery.node.config.max_message_bytes + SKIPPED_BYTES_MAX;
-        let Some(connection) = self.delivery.connections.get_mut(key) else { return };
+        let bytes_max = self.env.node.config.max_message_bytes + SKIPPED_BYTES_MAX;
+        let Some(connection) = self.links.get_mut(key) else { return };
         if let Phase::Closing { skipped, .. } = &mut connection.phase {
             let more = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
             *skipped = skipped.saturating_add(more);
@@ -179,10 +181,10 @@ impl Shard {
     /// Bytes of a connection that is being closed. They are skipped up to a Close frame, if one is
     /// awaited.
     pub(in crate::shard) fn await_close(&mut self, key: ConnectionKey, bytes: &[u8]) {
-        let Some(connection) = self.delivery.connections.get_mut(key) else { return };
+        let Some(connection) = self.links.get_mut(key) else { return };
         let mut finder = match std::mem::replace(&mut connection.input, Input::InUse) {
             Input::WebSocket(decoder) => {
-                let config = &self.delivery.node.config;
+                let config = &self.env.node.config;
                 let decoder = decoder.map_or_else(|| websocket_decoder(config, true), |kept| *kept);
                 Box::new(decoder.into_close_finder())
             }
@@ -200,7 +202,7 @@ impl Shard {
         }
         // The server then closes the transport immediately (RFC 6455, 7.1.1).
         if matches!(connection.phase, Phase::Closing { written: true, .. }) {
-            self.written.push(key);
+            self.links.all_written.push(key);
         }
     }
 
@@ -213,24 +215,23 @@ impl Shard {
 
     /// Removes the session from all its rooms.
     pub(in crate::shard) fn end_session(&mut self, key: ConnectionKey, why: LeaveReason) {
-        let Some(connection) = self.delivery.connections.get_mut(key) else { return };
-        if connection.session.is_some() && connection.device.is_some() {
-            self.end_device(
-                key,
-                match why {
-                    LeaveReason::Left => Gone::Left,
-                    LeaveReason::Kicked => Gone::Disconnected,
-                    LeaveReason::TakenOver => Gone::TakenOver,
-                    _ => Gone::ConnectionLost,
-                },
-            );
+        let Some(connection) = self.links.get_mut(key) else { return };
+        if connection.has_session && connection.is_device {
+            let why = match why {
+                LeaveReason::Left => Gone::Left,
+                LeaveReason::Kicked => Gone::Disconnected,
+                LeaveReason::TakenOver => Gone::TakenOver,
+                _ => Gone::ConnectionLost,
+            };
+            self.outbound.effects.push_back(Effect::DeviceEnded { key, why });
         }
-        let Some(connection) = self.delivery.connections.get_mut(key) else { return };
+        let Some(connection) = self.links.get_mut(key) else { return };
         let address = Arc::clone(connection.tally.address());
-        let Some(session) = connection.session.take() else { return };
+        let Some(session) = self.sessions.remove(key) else { return };
+        connection.has_session = false;
         connection.resumable = false;
         connection.logged = 0;
-        self.sessions -= 1;
+        self.sessions.count -= 1;
         self.leave_users(&session);
         let Session { number, rooms, resumption, extras, .. } = *session;
         if let Some(resumption) = resumption {
@@ -241,7 +242,8 @@ impl Shard {
         }
         if let Some(Extras { channels, ticket, .. }) = extras.map(|extras| *extras) {
             if let Some(channels) = channels {
-                self.delivery.end_channels(number, *channels);
+                let effect = Effect::ChannelsEnded { session: number, channels };
+                self.outbound.effects.push_back(effect);
             }
             if let Some(ticket) = ticket {
                 ticket.give_back();
@@ -254,27 +256,44 @@ impl Shard {
 
     /// A session has left a seat, here or on another shard.
     pub(in crate::shard) fn go(&mut self, seat: Seat, why: LeaveReason, farewell: Farewell) {
-        if seat.shard == self.delivery.shard {
-            self.vacate(seat.room, seat.member, why, farewell);
-        } else {
-            let Seat { shard, room, member } = seat;
-            self.delivery.post(shard, ShardMail::Go { room, member, why, farewell });
+        let Seat { shard, room, member } = seat;
+        self.outbound.send(&self.env, shard, ShardMail::Go { room, member, why, farewell });
+    }
+
+    /// Takes a connection from its service, with the reason.
+    pub(in crate::shard) fn leave_service(&mut self, key: ConnectionKey, why: Closed) {
+        let Some(connection) = self.links.get_mut(key) else { return };
+        let Input::Service(service, carrier) = &mut connection.input else { return };
+        let (service, carrier) = (*service, carrier.take());
+        connection.input = Input::InUse;
+        if let Some(carrier) = carrier {
+            // Not the WebSocket's bytes, but the stream's.
+            connection.partial = Partial::default();
+            connection.input = carrier.into_closing();
         }
+        self.outbound.effects.push_back(Effect::ServiceEnded { key, service, why });
+    }
+
+    /// Ends a connection of a service, as soon as what it is owed is written.
+    pub(in crate::shard) fn close_service(&mut self, key: ConnectionKey, why: Closed) {
+        let (code, reason) = close_of(&why);
+        self.leave_service(key, why);
+        self.close(key, Some((code, &reason)));
     }
 
     /// All queued output of a connection is written.
     pub(crate) fn flushed(&mut self, key: ConnectionKey) {
-        let Some(connection) = self.delivery.connections.get_mut(key) else { return };
+        let Some(connection) = self.links.slab.get_mut(key) else { return };
         match &mut connection.phase {
             Phase::Open => {
                 if std::mem::take(&mut connection.pause.outbox) {
-                    self.resumed.push(key);
+                    self.links.resumed.push(key);
                 }
                 if std::mem::take(&mut connection.lagging) {
-                    self.drained.push(key);
+                    self.links.drained.push(key);
                 }
                 if let Input::Http(http) = &mut connection.input {
-                    http.drained(self.now, self.delivery.node.config.http_answer_timeout());
+                    http.drained(self.env.now, self.env.node.config.http_answer_timeout());
                 }
                 if std::mem::take(&mut connection.owes_receipts) {
                     self.send_receipts(key);
@@ -284,7 +303,7 @@ impl Shard {
             Phase::Closing { hung_up: true, .. } => self.drop_connection(key),
             Phase::Closing { written, .. } => {
                 if !std::mem::replace(written, true) && !connection.awaits_close() {
-                    self.written.push(key);
+                    self.links.all_written.push(key);
                 }
             }
         }
@@ -300,7 +319,7 @@ impl Shard {
         }
         // What it sent before, and the replies to that, are not lost.
         self.close(key, Some((NORMAL, "")));
-        let Some(connection) = self.delivery.connections.get_mut(key) else { return };
+        let Some(connection) = self.links.get_mut(key) else { return };
         if let Phase::Closing { written, hung_up, .. } = &mut connection.phase {
             *hung_up = true;
             if *written {
@@ -315,33 +334,34 @@ impl Shard {
             return;
         }
         self.end_session(key, LeaveReason::ConnectionLost);
-        self.end_service(key, &Closed::HungUp);
-        if let Some(connection) = self.delivery.connections.remove(key) {
-            if let Some(departure) = connection.departure {
+        self.leave_service(key, Closed::HungUp);
+        if self.links.remove(key).is_some() {
+            self.sessions.take_greeting(key);
+            if let Some(departure) = self.sessions.take_departure(key) {
                 self.cancel_departure(&departure);
             }
-            self.socket_changes.push_back(SocketChange::Dropped(key));
+            self.links.socket_changes.push_back(SocketChange::Dropped(key));
         }
     }
 
     /// Checks connections whose timeouts may have expired.
     pub(in crate::shard) fn expire_connections(&mut self) {
-        let mut due = std::mem::take(&mut self.due);
-        self.timeouts.expire(self.now, &mut due);
+        let mut due = std::mem::take(&mut self.links.due);
+        self.links.timeouts.expire(self.env.now, &mut due);
         for (slot, place) in due.drain(..) {
-            if let Some(key) = self.delivery.connections.key_at(place as usize) {
+            if let Some(key) = self.links.key_at(place as usize) {
                 self.examine(key, slot);
             }
         }
         Timeouts::shrink(&mut due);
-        self.due = due;
-        for key in std::mem::take(&mut self.read_late) {
+        self.links.due = due;
+        for key in std::mem::take(&mut self.links.read_late) {
             self.examine_due(key);
         }
     }
 
     fn examine(&mut self, key: ConnectionKey, slot: u64) {
-        let Some(connection) = self.delivery.connections.get_mut(key) else { return };
+        let Some(connection) = self.links.get_mut(key) else { return };
         if connection.slot != slot {
             return; // Another deadline has replaced this one, or another connection the one here.
         }
@@ -350,12 +370,12 @@ impl Shard {
     }
 
     fn examine_due(&mut self, key: ConnectionKey) {
-        let Some(connection) = self.delivery.connections.get_mut(key) else { return };
-        let (node, now) = (Arc::clone(&self.delivery.node), self.now);
+        let Some(connection) = self.links.get_mut(key) else { return };
+        let (node, now) = (Arc::clone(&self.env.node), self.env.now);
         let config = &node.config;
         let deadline = connection.look_at.time();
         if now < deadline {
-            return self.set_timeout(key);
+            return self.links.set_timeout(key);
         }
         if connection.is_away() {
             return self.expire_away(key);
@@ -365,11 +385,11 @@ impl Shard {
             if now >= by {
                 self.drop_connection(key);
             } else {
-                self.look_at(key, by);
+                self.links.look_at(key, by);
             }
             return;
         }
-        if connection.unread && connection.greeting.is_none() {
+        if connection.unread && !connection.pause.greeting {
             // The missing input may have come.
             connection.put_off = true;
             return;
@@ -378,17 +398,17 @@ impl Shard {
             return self.examine_http(key);
         }
         let is_service = matches!(connection.input, Input::Service(..));
-        if connection.session.is_none() && !is_service {
+        if !connection.has_session && !is_service {
             let by = connection.heard.time() + config.hello_timeout();
             if now < by {
-                return self.look_at(key, by);
+                return self.links.look_at(key, by);
             }
             let ms = config.hello_timeout_ms;
-            let text = match &connection.greeting {
+            let text = match self.sessions.greetings.get(&key) {
                 Some(greeting) => format!("hello_timeout_ms: {} in {ms} ms", greeting.awaits()),
                 None => format!("hello_timeout_ms: no hello was received within {ms} ms"),
             };
-            self.delivery.counters.hello_timeouts += 1;
+            self.env.counters.hello_timeouts += 1;
             return self.fail(key, ErrorCode::Timeout, &text);
         }
         let unfinished_by =
@@ -396,39 +416,38 @@ impl Shard {
         if now >= unfinished_by {
             let ms = config.message_timeout_ms;
             let text = format!("message_timeout_ms: a message was not complete within {ms} ms");
-            self.delivery.counters.closed_unfinished += 1;
+            self.env.counters.closed_unfinished += 1;
             if is_service {
-                return self.close_service(key, &Closed::Unfinished);
+                return self.close_service(key, Closed::Unfinished);
             }
             return self.fail(key, ErrorCode::Timeout, &text);
         }
         self.acknowledge_late(key);
         self.expire_ticket(key);
-        self.expire_subscriptions(key);
         let tells_at = self.tell_refused(key);
         self.examine_silence(key, deadline, is_service);
-        self.look_by(key, unfinished_by.min(tells_at));
-        self.note_silence(key);
+        self.links.look_by(key, unfinished_by.min(tells_at));
+        self.outbound.effects.push_back(Effect::Examined(key));
     }
 
     /// Checks whether a connection was silent for too long.
     fn examine_silence(&mut self, key: ConnectionKey, deadline: Duration, is_service: bool) {
         let ping_at = self.ping_if_due(key);
-        let Some(connection) = self.delivery.connections.get(key) else { return };
-        let (node, now) = (Arc::clone(&self.delivery.node), self.now);
+        let Some(connection) = self.links.get(key) else { return };
+        let (node, now) = (Arc::clone(&self.env.node), self.env.now);
         let config = &node.config;
-        let patience = self.patience(connection);
+        let patience = self.patience(key);
         let heard = connection.heard.time();
         let (asks_at, ends_at) = (heard + patience.ask, heard + patience.end);
         if now < asks_at {
-            return self.look_at(key, asks_at.min(ping_at));
+            return self.links.look_at(key, asks_at.min(ping_at));
         }
         let again_at = ping_at.min(now + patience.ask);
         // A client that does not read its queued output would not read a ping either.
         let is_blocked = connection.blocked;
         if !connection.pinged {
-            self.look_at(key, again_at);
-            if let Some(connection) = self.delivery.connections.get_mut(key) {
+            self.links.look_at(key, again_at);
+            if let Some(connection) = self.links.get_mut(key) {
                 connection.pinged = true;
             }
             if !is_blocked {
@@ -437,16 +456,16 @@ impl Shard {
             return;
         }
         if now < ends_at {
-            return self.look_at(key, again_at.min(ends_at));
+            return self.links.look_at(key, again_at.min(ends_at));
         }
         // The client may have spoken, if this shard was held up, or reads nothing from it for now.
         let was_held_up = now > deadline.saturating_add(patience.ask / 2);
         let is_unread = (connection.pause.mailbox || connection.pause.acts) && !is_blocked;
         if was_held_up || is_unread {
-            return self.look_at(key, again_at);
+            return self.links.look_at(key, again_at);
         }
         if is_service {
-            return self.close_service(key, &Closed::Silent);
+            return self.close_service(key, Closed::Silent);
         }
         // Nobody would read why.
         if self.lose(key) {
@@ -462,20 +481,18 @@ impl Shard {
     }
 
     fn ask_for_life(&mut self, key: ConnectionKey) {
-        let Some(connection) = self.delivery.connections.get(key) else { return };
+        let Some(connection) = self.links.get(key) else { return };
         if let Input::Service(service, _) = connection.input {
             if connection.is_websocket() {
-                self.delivery.connections.ping_transport(key, &[]);
+                self.links.ping_transport(key, &[]);
             }
-            return self.ask_service_for_life(key, service);
+            return self.outbound.effects.push_back(Effect::ServiceSilent { key, service });
         }
         match connection.dialect.framing {
             Framing::Native => {
-                self.delivery
-                    .connections
-                    .send(key, &ServerMessage::Ping(server::Ping { nonce: 0 }));
+                self.send(key, &ServerMessage::Ping(server::Ping { nonce: 0 }));
             }
-            Framing::WebSocket(_) => self.delivery.connections.ping_transport(key, &[]),
+            Framing::WebSocket(_) => self.links.ping_transport(key, &[]),
         }
     }
 }

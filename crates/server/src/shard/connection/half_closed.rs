@@ -11,11 +11,11 @@ use std::time::Duration;
 
 use playfield_http::write_continue;
 
-use crate::shard::Shard;
 use crate::shard::connection::Partial;
 use crate::shard::connection::http::Exchange;
 use crate::shard::connection::transport::Input;
 use crate::shard::keys::ConnectionKey;
+use crate::shard::session::outlet::Outlet;
 
 /// How long after its FIN a client is first probed. Then each wait is as long as all before it.
 pub(crate) const PROBE_AFTER: Duration = Duration::from_millis(500);
@@ -40,19 +40,19 @@ impl HalfClosed {
     }
 }
 
-impl Shard {
+impl Outlet<'_> {
     /// The client has sent its FIN. What came before may not be read yet.
     pub(crate) fn half_closed(&mut self, key: ConnectionKey) {
         if self.is_greeting(key) {
             // Its session would end with its input.
             return self.drop_connection(key);
         }
-        let now = self.now;
+        let now = self.env.now;
         let Some(http) = self.http_mut(key) else { return };
         if http.half_closed.is_none() {
             let probe_at = now + PROBE_AFTER;
             http.half_closed = Some(HalfClosed { since: now, probe_at, is_read: false });
-            self.look_by(key, probe_at);
+            self.links.look_by(key, probe_at);
         }
     }
 
@@ -60,7 +60,7 @@ impl Shard {
     /// waits for answers.
     pub(super) fn stays_for_answers(&mut self, key: ConnectionKey) -> bool {
         self.half_closed(key);
-        let Some(connection) = self.delivery.connections.get_mut(key) else { return false };
+        let Some(connection) = self.links.get_mut(key) else { return false };
         let Input::Http(http) = &mut connection.input else { return false };
         if let Some(half_closed) = &mut http.half_closed {
             half_closed.is_read = true;
@@ -84,15 +84,15 @@ impl Shard {
     /// Asks a client that has sent its FIN and waits for an answer: if its socket is closed, that
     /// resets the connection.
     pub(super) fn probe(&mut self, key: ConnectionKey) {
-        let now = self.now;
+        let now = self.env.now;
         let Some(http) = self.http_mut(key) else { return };
         let takes_interim = http.exchanges.front().is_some_and(Exchange::takes_interim);
         let Some(half_closed) = &mut http.half_closed else { return };
         let asks = half_closed.is_due(now) && takes_interim;
         let again_at = half_closed.probe_at;
-        self.look_by(key, again_at);
-        if asks && self.delivery.connections.unsent(key).is_empty() {
-            self.delivery.connections.append(key, |out| {
+        self.links.look_by(key, again_at);
+        if asks && self.links.unsent(key).is_empty() {
+            self.links.append(key, |out| {
                 write_continue(out);
                 true
             });

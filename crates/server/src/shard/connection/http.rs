@@ -2,6 +2,7 @@
 //! handed to the worker. Answers leave in the order of the requests.
 
 use std::collections::VecDeque;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -15,11 +16,14 @@ use crate::config::{Config, Origin};
 use crate::http::{Answer, Call, Found, Full, Hold, Part, Then, Work};
 use crate::node::Node;
 use crate::proxy::{Client, forwarded};
-use crate::shard::Shard;
+use crate::service::Closed;
 use crate::shard::connection::deflated::Deflated;
 use crate::shard::connection::half_closed::HalfClosed;
 use crate::shard::connection::transport::{Framing, Input, websocket_limits};
 use crate::shard::keys::ConnectionKey;
+use crate::shard::outbound::Effect;
+use crate::shard::services::Carrier;
+use crate::shard::session::outlet::Outlet;
 
 /// An HTTP connection.
 pub(crate) struct Http {
@@ -218,9 +222,9 @@ fn client_of(node: &Node, peer: Client, head: &Head) -> Client {
     forwarded(peer, headers.into_iter(), |ip| node.addresses.is_proxy(ip))
 }
 
-impl Shard {
+impl Outlet<'_> {
     pub(super) fn http_mut(&mut self, key: ConnectionKey) -> Option<&mut Http> {
-        match &mut self.delivery.connections.get_mut(key)?.input {
+        match &mut self.links.get_mut(key)?.input {
             Input::Http(http) => Some(http),
             _ => None,
         }
@@ -230,7 +234,7 @@ impl Shard {
     pub(super) fn handle_http(&mut self, key: ConnectionKey, input: &[u8]) -> usize {
         let mut handled = 0;
         loop {
-            let Some(connection) = self.delivery.connections.get_mut(key) else {
+            let Some(connection) = self.links.get_mut(key) else {
                 return input.len();
             };
             let takes_input = connection.takes_input();
@@ -251,7 +255,7 @@ impl Shard {
                             // Also if all of it was consumed, as part of a body.
                             let is_idle = left.is_empty() && http.parser.is_idle();
                             let since = http.receives_since.filter(|_| !is_idle);
-                            http.receives_since = since.or((!is_idle).then_some(self.now));
+                            http.receives_since = since.or((!is_idle).then_some(self.env.now));
                             return handled;
                         }
                         Step::Head => self.http_head(key),
@@ -260,7 +264,7 @@ impl Shard {
                 }
                 Err(error) => {
                     let is_too_large = error.status() == 431;
-                    self.delivery.counters.http_heads_too_large += u64::from(is_too_large);
+                    self.env.counters.http_heads_too_large += u64::from(is_too_large);
                     self.refuse_http(key, error.status(), &error.to_string());
                     return input.len();
                 }
@@ -270,7 +274,7 @@ impl Shard {
 
     /// A head is complete: it may ask for a WebSocket, or for a sign that a body is welcome.
     fn http_head(&mut self, key: ConnectionKey) {
-        let node = Arc::clone(&self.delivery.node);
+        let node = Arc::clone(&self.env.node);
         let Some(http) = self.http_mut(key) else { return };
         let Some(head) = http.parser.head() else { return };
         if head.upgrades_to_websocket() {
@@ -290,10 +294,10 @@ impl Shard {
 
     /// A request is complete.
     fn http_request(&mut self, key: ConnectionKey, request: Request) {
-        self.delivery.counters.http_requests += 1;
-        let node = Arc::clone(&self.delivery.node);
-        let (now, shard) = (self.now, self.delivery.shard);
-        let Some(connection) = self.delivery.connections.get_mut(key) else { return };
+        self.env.counters.http_requests += 1;
+        let node = Arc::clone(&self.env.node);
+        let (now, shard) = (self.env.now, self.env.shard);
+        let Some(connection) = self.links.slab.get_mut(key) else { return };
         let Input::Http(http) = &mut connection.input else { return };
         let head = request.head();
         let sending = Sending {
@@ -309,7 +313,7 @@ impl Shard {
         connection.tally.settle();
         let client = client_of(&node, http.peer, head);
         if client != http.peer {
-            self.unnamed.note(client, now);
+            self.links.unnamed.note(client, now);
         }
         let exchange = http.push(sending, now + node.config.http_answer_timeout());
         let (work, hold, params) = match node.site.find(request.method(), request.path()) {
@@ -355,8 +359,8 @@ impl Shard {
         let response = overload(full, &node.config);
         exchange.fill(|out, how| response.write(out, how));
         match full {
-            Full::Node | Full::Memory => self.delivery.counters.http_unavailable += 1,
-            Full::Address => self.delivery.counters.http_too_many += 1,
+            Full::Node | Full::Memory => self.env.counters.http_unavailable += 1,
+            Full::Address => self.env.counters.http_too_many += 1,
         }
         self.pump_http(key);
     }
@@ -368,7 +372,7 @@ impl Shard {
 
     /// Answers, after which nothing more is read.
     fn end_with(&mut self, key: ConnectionKey, response: &Response) {
-        let now = self.now;
+        let now = self.env.now;
         let Some(http) = self.http_mut(key) else { return };
         http.end_input();
         http.push(Sending::default(), now).fill(|out, how| response.write(out, how));
@@ -377,7 +381,7 @@ impl Shard {
 
     /// A part of an answer has come from the worker.
     pub(in crate::shard) fn http_answer(&mut self, answer: Answer, part: Part) {
-        let by = self.now + self.delivery.node.config.http_answer_timeout();
+        let by = self.env.now + self.env.node.config.http_answer_timeout();
         let Some(http) = self.http_mut(answer.connection) else { return };
         let number = answer.exchange;
         let exchange = http.exchanges.iter_mut().find(|exchange| exchange.number == number);
@@ -407,9 +411,9 @@ impl Shard {
 
     /// Writes what can be written in order, and goes on with what waited for it.
     fn pump_http(&mut self, key: ConnectionKey) {
-        let now = self.now;
-        let pipeline_max = self.delivery.node.config.http_pipeline_max;
-        let high_bytes = self.delivery.node.config.outbox_high_bytes;
+        let now = self.env.now;
+        let pipeline_max = self.env.node.config.http_pipeline_max;
+        let high_bytes = self.env.node.config.outbox_high_bytes;
         loop {
             let Some(http) = self.http_mut(key) else { return };
             let Some(front) = http.exchanges.front_mut() else { break };
@@ -422,7 +426,7 @@ impl Shard {
             if is_done {
                 http.exchanges.pop_front();
             }
-            self.delivery.connections.put(key, bytes);
+            self.links.put(key, bytes);
             if !is_done {
                 break;
             }
@@ -430,7 +434,7 @@ impl Shard {
                 return self.close(key, None);
             }
         }
-        let Some(connection) = self.delivery.connections.get_mut(key) else { return };
+        let Some(connection) = self.links.get_mut(key) else { return };
         let is_behind = connection.unsent() > high_bytes;
         let Input::Http(http) = &mut connection.input else { return };
         connection.pause.outbox |= is_behind;
@@ -440,7 +444,7 @@ impl Shard {
             http.exchanges.len() >= pipeline_max || (http.upgrades() && !is_answered);
         let goes_on = was_full && !connection.pause.http;
         if is_answered && std::mem::take(&mut http.owes_continue) {
-            self.delivery.connections.append(key, |out| {
+            self.links.append(key, |out| {
                 write_continue(out);
                 true
             });
@@ -453,13 +457,13 @@ impl Shard {
             self.upgrade(key);
         }
         if goes_on {
-            self.resumed.push(key);
+            self.links.resumed.push(key);
         }
     }
 
     /// Upgrades to a WebSocket, at once if all requests before are answered.
     fn upgrade_when_answered(&mut self, key: ConnectionKey) {
-        let Some(connection) = self.delivery.connections.get_mut(key) else { return };
+        let Some(connection) = self.links.get_mut(key) else { return };
         let Input::Http(http) = &connection.input else { return };
         if http.exchanges.is_empty() {
             self.upgrade(key);
@@ -470,10 +474,10 @@ impl Shard {
 
     /// Turns a connection into a WebSocket, as the head that has come asks for.
     fn upgrade(&mut self, key: ConnectionKey) {
-        let node = Arc::clone(&self.delivery.node);
+        let node = Arc::clone(&self.env.node);
         let config = &node.config;
-        let now = self.now;
-        let Some(connection) = self.delivery.connections.get_mut(key) else { return };
+        let now = self.env.now;
+        let Some(connection) = self.links.slab.get_mut(key) else { return };
         let Input::Http(http) = &mut connection.input else { return };
         let Some(head) = http.parser.head() else { return };
         let limits =
@@ -482,7 +486,7 @@ impl Shard {
         let service = node.service_at(head.path());
         let client = client_of(&node, http.peer, head);
         if client != http.peer {
-            self.unnamed.note(client, now);
+            self.links.unnamed.note(client, now);
         }
         let is_first = http.begun == 0;
         let (mut tally, mut is_crowded) = (Ok(()), None);
@@ -497,10 +501,10 @@ impl Shard {
         let upgraded = match handshake::parse_request(head.bytes(), &limits) {
             Ok(handshake::Head::Complete(request)) => match &request.upgrade {
                 Some(upgrade) if !Origin::is_allowed(upgrade.origin(), &config.allowed_origins) => {
-                    self.turned_away.note_origin(upgrade.origin().unwrap_or_default(), now);
+                    self.links.turned_away.note_origin(upgrade.origin().unwrap_or_default(), now);
                     let text = "allowed_origins: pages of this origin may not connect\n";
                     handshake::reject(&mut response, 403, text);
-                    self.delivery.counters.origins_refused += 1;
+                    self.env.counters.origins_refused += 1;
                     None
                 }
                 Some(_) if let Err(why) = tally => {
@@ -542,14 +546,14 @@ impl Shard {
                     connection.heard = now.into();
                 }
                 let by = connection.heard.time() + config.hello_timeout();
-                self.look_at(key, by);
+                self.links.look_at(key, by);
             }
             None => http.ends = true,
         }
         if let Some(why) = is_crowded {
-            self.note_crowded(why, client.address.ip());
+            self.links.note_crowded(&mut self.env, why, client.address.ip());
         }
-        self.delivery.connections.append(key, |out| {
+        self.links.append(key, |out| {
             out.extend_from_slice(&response);
             true
         });
@@ -560,12 +564,28 @@ impl Shard {
         }
     }
 
+    /// Hands a connection that has become a WebSocket to a service.
+    fn enter_service(&mut self, key: ConnectionKey, service: u16, address: SocketAddr) {
+        let Some(connection) = self.links.get_mut(key) else { return };
+        connection.input = Input::Service(service, Some(Box::new(Carrier::new())));
+        connection.dialect.framing = Framing::WebSocket(None);
+        connection.tally.settle();
+        connection.lives(self.env.now);
+        let kept = std::mem::take(&mut connection.partial).take();
+        self.links.look_at(key, self.env.now + self.env.node.config.heartbeat() / 2);
+        if self.env.is_shutting_down {
+            return self.close_service(key, Closed::ShuttingDown);
+        }
+        let effect = Effect::ServiceEntered { key, service, address, kept };
+        self.outbound.effects.push_back(effect);
+    }
+
     /// Checks the timeouts of a connection.
     pub(super) fn examine_http(&mut self, key: ConnectionKey) {
-        let node = Arc::clone(&self.delivery.node);
-        let (config, now) = (&node.config, self.now);
-        self.look_at(key, now + period(config));
-        let unsent = self.delivery.connections.unsent(key).len();
+        let node = Arc::clone(&self.env.node);
+        let (config, now) = (&node.config, self.env.now);
+        self.links.look_at(key, now + period(config));
+        let unsent = self.links.unsent(key).len();
         let Some(http) = self.http_mut(key) else { return };
         if unsent > 0 && now >= http.active + config.http_request_timeout() {
             // The client does not read.
@@ -588,7 +608,7 @@ impl Shard {
                     exchange.fill(|out, how| unavailable(&text).write(out, how));
                 }
             }
-            self.delivery.counters.http_unavailable += late;
+            self.env.counters.http_unavailable += late;
             self.pump_http(key);
             return self.probe(key);
         }

@@ -16,21 +16,22 @@ pub(crate) mod transport;
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use playfield_session::Passage;
 use playfield_wire::server::ServerMessage;
-use playfield_wire::{Format, RoomNumber};
+use playfield_wire::{ErrorCode, RoomNumber};
 
 use crate::addresses::Tally;
+use crate::config::Config;
+use crate::shard::connection::address::{TurnedAway, Unnamed};
 use crate::shard::connection::buffers::{Buffers, Outbox};
-use crate::shard::connection::share::Taken;
-use crate::shard::connection::timeouts::NO_SLOT;
+use crate::shard::connection::share::{Taken, Visit};
+use crate::shard::connection::timeouts::{NO_SLOT, Timeout, Timeouts};
 use crate::shard::connection::transport::{Dialect, Framing, Input};
-use crate::shard::devices::OwnDevice;
+use crate::shard::env::Env;
+use crate::shard::input_queue::InputQueue;
 use crate::shard::keys::{ConnectionKey, OfConnection};
 use crate::shard::moment::Moment;
-use crate::shard::rooms::join::{Departure, Purpose};
+use crate::shard::rooms::join::Purpose;
 use crate::shard::session::Session;
-use crate::shard::session::greeting::Greeting;
 use crate::shard::slab::Slab;
 
 /// Of the connections that something is written to, one in this many is the one that has waited
@@ -69,6 +70,10 @@ pub(crate) struct Connection {
     pub(crate) put_off: bool,
     /// Whether its client came without a token, and may only join by tickets that name a user.
     pub(crate) tickets_only: bool,
+    /// Whether it has a session.
+    pub(crate) has_session: bool,
+    /// Whether a device has registered on it.
+    pub(crate) is_device: bool,
     /// Whether it will be closed once the rooms have had their turn.
     pub(crate) doomed: bool,
     /// The time of the shard that it took lately.
@@ -93,18 +98,22 @@ pub(crate) struct Connection {
     pub(crate) waiting_bytes: u32,
     /// How many bytes its session keeps that are not confirmed.
     pub(crate) logged: u32,
-    /// Its client waits for the authenticator.
-    pub(crate) greeting: Option<Box<Greeting>>,
-    pub(crate) session: Option<Box<Session>>,
-    /// The device that has registered on it, if one has.
-    pub(crate) device: Option<Box<OwnDevice>>,
-    /// The move to another shard that is about to begin, if any.
-    pub(crate) departure: Option<Box<Departure>>,
+}
+
+/// A change to the socket of a connection.
+pub(crate) enum SocketChange {
+    /// The socket has a session.
+    Greeted(ConnectionKey),
+    /// The socket now belongs to another connection, which has none or has lost its own.
+    Moved { from: ConnectionKey, to: ConnectionKey },
+    /// The socket is dropped.
+    Dropped(ConnectionKey),
 }
 
 /// A connection between two shards.
 pub(crate) struct Moving {
     pub(crate) connection: Box<Connection>,
+    pub(crate) session: Option<Box<Session>>,
     pub(crate) purpose: Purpose,
 }
 
@@ -135,6 +144,10 @@ pub(crate) struct Pause {
     pub(crate) turn: bool,
     /// Whether the user of a ticket is being decided about.
     pub(crate) ticket: bool,
+    /// Whether its client waits for the authenticator.
+    pub(crate) greeting: bool,
+    /// Whether it is about to leave for another shard.
+    pub(crate) departure: bool,
 }
 
 /// Bytes that wait to be handled. Most of the time there are none.
@@ -204,6 +217,8 @@ impl Connection {
             unread: false,
             put_off: false,
             tickets_only: false,
+            has_session: false,
+            is_device: false,
             doomed: false,
             taken: Taken::default(),
             heard: now.into(),
@@ -216,10 +231,6 @@ impl Connection {
             layer_bytes: 0,
             waiting_bytes: 0,
             logged: 0,
-            greeting: None,
-            session: None,
-            device: None,
-            departure: None,
         }
     }
 
@@ -261,10 +272,7 @@ impl Connection {
 
     /// Whether its input is handled now.
     pub(crate) fn takes_input(&self) -> bool {
-        self.phase == Phase::Open
-            && self.pause == Pause::default()
-            && self.departure.is_none()
-            && self.greeting.is_none()
+        self.phase == Phase::Open && self.pause == Pause::default()
     }
 
     /// Whether its client has yet to send the rest of a message.
@@ -304,7 +312,7 @@ impl Connection {
 
     /// How much memory its outbox takes. A buffer that is about to be written may be larger than
     /// what is in it, since others have filled it before; that is not the client's doing, and ends
-    /// [as soon as the client is slow](Connections::wrote).
+    /// [as soon as the client is slow](Links::wrote).
     fn outbox_capacity(&self) -> usize {
         let bytes = |outbox: &Outbox| match self.blocked {
             true => outbox.bytes.capacity(),
@@ -314,25 +322,74 @@ impl Connection {
     }
 }
 
-/// The connections of a shard, and what they are owed.
-pub(crate) struct Connections {
-    slab: Slab<OfConnection, Connection>,
+/// The links to clients: connections, what comes in on them, and what they are owed.
+pub(crate) struct Links {
+    pub(in crate::shard) slab: Slab<OfConnection, Connection>,
     buffers: Buffers,
     dirty: VecDeque<ConnectionKey>,
+    pub(in crate::shard) timeouts: Timeouts,
+    pub(in crate::shard) input: InputQueue,
+    /// The stopwatch when the turn began to read.
+    pub(in crate::shard) input_began: Duration,
+    /// The time of the connection that is served.
+    pub(in crate::shard) visit: Visit,
+    /// The connection that is served: it is charged for all that takes time meanwhile.
+    pub(in crate::shard) visited: Option<ConnectionKey>,
+    /// Connections that were read whose timeouts were put off until then.
+    pub(in crate::shard) read_late: Vec<ConnectionKey>,
+    /// Connections that are read again.
+    pub(in crate::shard) resumed: Vec<ConnectionKey>,
+    /// Connections that skipped patches while they were blocked, and have drained.
+    pub(in crate::shard) drained: Vec<ConnectionKey>,
+    /// Connections that are not read while the mailbox of a shard is full.
+    pub(in crate::shard) waiting_for_mailbox: Vec<(u16, ConnectionKey)>,
+    /// Connections to which everything is written; the socket may say so.
+    pub(in crate::shard) all_written: Vec<ConnectionKey>,
+    /// Connections to be closed once the rooms have had their turn.
+    pub(in crate::shard) doomed: Vec<(ConnectionKey, ErrorCode, String)>,
+    /// Changes to sockets, in this order.
+    pub(in crate::shard) socket_changes: VecDeque<SocketChange>,
+    /// A connection holds more than before, and its address more than it may, or all together do.
+    pub(in crate::shard) is_over_budget: bool,
+    pub(in crate::shard) unnamed: Unnamed,
+    pub(in crate::shard) turned_away: TurnedAway,
+    /// Kept for its memory.
+    pub(in crate::shard) due: Vec<Timeout>,
     /// Counts those that were taken out to be written.
     written: u32,
     /// With more bytes unsent than this, patches and snapshots wait.
     high_bytes: usize,
     /// How many messages were appended.
     pub(crate) messages_out: u64,
-    /// How many bytes a session keeps that are not confirmed.
-    resume_bytes_max: usize,
 }
 
-impl Connections {
-    pub(crate) fn new(resume_bytes_max: usize, high_bytes: usize) -> Self {
-        let (slab, buffers, dirty) = (Slab::new(), Buffers::default(), VecDeque::new());
-        Self { slab, buffers, dirty, written: 0, high_bytes, messages_out: 0, resume_bytes_max }
+impl Links {
+    /// No connections, for a node with these settings. No timeout is shorter than `shortest`.
+    pub(crate) fn new(config: &Config, shortest: Duration) -> Self {
+        Self {
+            slab: Slab::new(),
+            buffers: Buffers::default(),
+            dirty: VecDeque::new(),
+            timeouts: Timeouts::new(shortest / 16),
+            input: InputQueue::default(),
+            input_began: Duration::ZERO,
+            visit: Visit::default(),
+            visited: None,
+            read_late: Vec::new(),
+            resumed: Vec::new(),
+            drained: Vec::new(),
+            waiting_for_mailbox: Vec::new(),
+            all_written: Vec::new(),
+            doomed: Vec::new(),
+            socket_changes: VecDeque::new(),
+            is_over_budget: false,
+            unnamed: Unnamed::default(),
+            turned_away: TurnedAway::default(),
+            due: Vec::new(),
+            written: 0,
+            high_bytes: config.outbox_high_bytes,
+            messages_out: 0,
+        }
     }
 
     pub(crate) fn insert(&mut self, mut connection: Connection) -> ConnectionKey {
@@ -360,10 +417,6 @@ impl Connections {
     #[inline]
     pub(crate) fn get_mut(&mut self, key: ConnectionKey) -> Option<&mut Connection> {
         self.slab.get_mut(key)
-    }
-
-    pub(crate) fn session_mut(&mut self, key: ConnectionKey) -> Option<&mut Session> {
-        self.get_mut(key)?.session.as_deref_mut()
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -459,18 +512,72 @@ impl Connections {
         }
     }
 
-    /// How many bytes of events rooms hold that the session of a connection is entering.
-    pub(crate) fn entering_bytes(&self, key: ConnectionKey) -> usize {
-        let session = self.get(key).and_then(|connection| connection.session.as_deref());
-        session.map_or(0, Session::entering_bytes)
+    /// Whether bytes that came in would be handled now. If not, they may wait where they are.
+    pub(crate) fn reads(&self, key: ConnectionKey) -> bool {
+        let connection = self.get(key);
+        connection.is_some_and(|connection| connection.is_closing() || connection.takes_input())
     }
 
-    /// A room that the session of a connection is entering holds more or less events for it.
-    pub(crate) fn holds_events(&mut self, key: ConnectionKey, before: usize, after: usize) {
-        if let Some(session) = self.session_mut(key) {
-            let bytes = &mut session.extras_mut().entering_bytes;
-            *bytes = (*bytes + after).saturating_sub(before);
-            self.waits(key, before, after);
+    /// A connection that can be read again.
+    pub(crate) fn next_resumed(&mut self) -> Option<ConnectionKey> {
+        self.resumed.pop()
+    }
+
+    /// Whether the last write left bytes behind, so that another is of no use until the socket says
+    /// so.
+    pub(crate) fn is_blocked(&self, key: ConnectionKey) -> bool {
+        self.get(key).is_some_and(|connection| connection.blocked)
+    }
+
+    /// The next connection to which everything is written that it will ever get.
+    pub(crate) fn next_written(&mut self) -> Option<ConnectionKey> {
+        self.all_written.pop()
+    }
+
+    /// The next change to a socket.
+    pub(crate) fn next_socket_change(&mut self) -> Option<SocketChange> {
+        self.socket_changes.pop_front()
+    }
+
+    /// Whether the connection is a service's.
+    pub(crate) fn is_served(&self, key: ConnectionKey) -> bool {
+        self.get(key).is_some_and(|connection| matches!(connection.input, Input::Service(..)))
+    }
+
+    /// Whether the connection is a service's, by WebSocket.
+    pub(crate) fn is_in_messages(&self, key: ConnectionKey) -> bool {
+        let is_it = |of: &Connection| matches!(of.input, Input::Service(_, Some(_)));
+        self.get(key).is_some_and(is_it)
+    }
+
+    /// Charges a connection for work that was done for it alone.
+    pub(crate) fn charge(&mut self, key: ConnectionKey, now: Duration, time: Duration) {
+        if self.visited != Some(key)
+            && let Some(connection) = self.slab.get_mut(key)
+        {
+            connection.taken.add(now, time);
+        }
+    }
+
+    /// Gives up a connection: too much waits for it.
+    pub(in crate::shard) fn doom_unread(&mut self, env: &mut Env, key: ConnectionKey) {
+        let (code, text) = unread(&env.node.config);
+        self.doom(env, key, code, text);
+    }
+
+    /// Gives up a connection.
+    pub(in crate::shard) fn doom(
+        &mut self,
+        env: &mut Env,
+        key: ConnectionKey,
+        code: ErrorCode,
+        text: String,
+    ) {
+        let Some(connection) = self.slab.get_mut(key) else { return };
+        if !connection.doomed && !connection.is_closing() {
+            connection.doomed = true;
+            env.counters.closed_too_slow += u64::from(code == ErrorCode::TooSlow);
+            self.doomed.push((key, code, text));
         }
     }
 
@@ -504,67 +611,24 @@ impl Connections {
         self.get(key).is_some_and(|connection| connection.held)
     }
 
-    /// Appends one message: what `write` appends in the connection's format. A session that can be
-    /// resumed keeps it if it is counted.
+    /// Appends one message: what `write` appends, in the connection's framing.
     #[inline]
-    pub(crate) fn write(
-        &mut self,
-        key: ConnectionKey,
-        kind: Kind,
-        write: impl FnOnce(Format, &mut Vec<u8>),
-    ) {
+    pub(crate) fn append_message(&mut self, key: ConnectionKey, write: impl FnOnce(&mut Vec<u8>)) {
         let Some(connection) = self.slab.get_mut(key) else { return };
-        if connection.is_closing() {
-            return;
-        }
         let dialect = connection.dialect;
-        let format = dialect.format;
-        if let Kind::Counted(room) = kind
-            && connection.resumable
-            && let Some(resumption) =
-                connection.session.as_deref_mut().and_then(|session| session.resumption.as_mut())
-        {
-            let log = &mut resumption.log;
-            let passage = if connection.held { Passage::Held } else { Passage::Sent };
-            let body = log.push(room, self.resume_bytes_max, passage, |out| write(format, out));
-            if connection.held {
-                // Nothing is written, but what it holds is counted.
-                if !std::mem::replace(&mut connection.dirty, true) {
-                    self.dirty.push_back(key);
-                }
-            } else {
-                self.messages_out += 1;
-                let out = &mut connection.outbox;
-                let dirty = (&mut connection.dirty, &mut self.dirty);
-                fill_outbox(out, key, &mut self.buffers, dirty, |out| {
-                    dialect.write_with(out, |out| out.extend_from_slice(body));
-                    true
-                });
-            }
-            connection.logged = narrowed(resumption.log.memory());
-        } else if !connection.is_away() {
-            self.messages_out += 1;
-            fill(connection, key, &mut self.buffers, &mut self.dirty, |out| {
-                dialect.write_with(out, |out| write(format, out));
-                true
-            });
-        }
+        self.messages_out += 1;
+        fill(connection, key, &mut self.buffers, &mut self.dirty, |out| {
+            dialect.write_with(out, write);
+            true
+        });
     }
 
-    /// Counted messages of this room were too much to keep on their way here.
-    pub(crate) fn lose(&mut self, key: ConnectionKey, room: RoomNumber, messages: u32) {
+    /// Has a connection come up as one to be written to, so that what it holds is counted.
+    pub(crate) fn mark_dirty(&mut self, key: ConnectionKey) {
         let Some(connection) = self.slab.get_mut(key) else { return };
-        if let Some(session) = connection.session.as_deref_mut()
-            && let Some(resumption) = session.resumption.as_mut()
-        {
-            resumption.log.lose(Some(room), messages);
-            connection.logged = narrowed(resumption.log.memory());
+        if !std::mem::replace(&mut connection.dirty, true) {
+            self.dirty.push_back(key);
         }
-    }
-
-    /// Appends one message that is about no room, or fleeting.
-    pub(crate) fn send(&mut self, key: ConnectionKey, message: &ServerMessage<'_>) {
-        self.write(key, Kind::of(message, None), |format, out| message.encode(format, out));
     }
 
     /// Appends a message that is counted already, or fleeting, even if the connection is held.
@@ -648,14 +712,15 @@ impl Connections {
             outbox.written = 0;
         }
         connection.blocked = true;
-        // Its answer would tell how long the client takes to read.
-        if let Some(session) = connection.session.as_deref_mut()
-            && let Some(round_trips) = session.round_trips()
-        {
-            round_trips.give_up();
-        }
         false
     }
+}
+
+/// Why a connection is given up for which too much waits.
+pub(crate) fn unread(config: &Config) -> (ErrorCode, String) {
+    let bytes_max = config.outbox_bytes_max;
+    let text = format!("outbox_bytes_max: more than {bytes_max} bytes are unsent");
+    (ErrorCode::TooSlow, text)
 }
 
 /// A number of bytes as a connection keeps it: of more than 4 GiB, no budget asks how much more.
@@ -663,6 +728,8 @@ pub(crate) fn narrowed(bytes: usize) -> u32 {
     u32::try_from(bytes).unwrap_or(u32::MAX)
 }
 
+/// Appends what `write` appends, and puts the connection into the list of those that have something
+/// to be written. What `write` answers `false` for is taken back.
 #[inline]
 fn fill(
     connection: &mut Connection,
@@ -671,29 +738,16 @@ fn fill(
     dirty: &mut VecDeque<ConnectionKey>,
     write: impl FnOnce(&mut Vec<u8>) -> bool,
 ) -> bool {
-    fill_outbox(&mut connection.outbox, key, buffers, (&mut connection.dirty, dirty), write)
-}
-
-/// Appends what `write` appends, and puts the connection into the list of those that have something
-/// to be written. What `write` answers `false` for is taken back.
-#[inline]
-fn fill_outbox(
-    outbox: &mut Option<Box<Outbox>>,
-    key: ConnectionKey,
-    buffers: &mut Buffers,
-    (is_dirty, dirty): (&mut bool, &mut VecDeque<ConnectionKey>),
-    write: impl FnOnce(&mut Vec<u8>) -> bool,
-) -> bool {
-    let out = &mut outbox.get_or_insert_with(|| buffers.outbox()).bytes;
+    let out = &mut connection.outbox.get_or_insert_with(|| buffers.outbox()).bytes;
     let start = out.len();
     let kept = write(out);
     if !kept {
         out.truncate(start);
     }
     if out.is_empty() {
-        buffers.give_outbox(outbox.take());
-    } else if !*is_dirty {
-        *is_dirty = true;
+        buffers.give_outbox(connection.outbox.take());
+    } else if !connection.dirty {
+        connection.dirty = true;
         dirty.push_back(key);
     }
     kept
@@ -703,7 +757,7 @@ fn fill_outbox(
 mod tests {
     use std::time::Duration;
 
-    use super::{Connection, Connections, Input};
+    use super::{Connection, Input, Links};
     use crate::addresses::Addresses;
     use crate::config::Config;
 
@@ -713,7 +767,11 @@ mod tests {
         Connection::new(Duration::ZERO, Input::Native, tally)
     }
 
-    fn append(connections: &mut Connections, key: super::ConnectionKey, bytes: &[u8], keep: bool) {
+    fn links() -> Links {
+        Links::new(&Config::default(), Duration::from_secs(1))
+    }
+
+    fn append(connections: &mut Links, key: super::ConnectionKey, bytes: &[u8], keep: bool) {
         connections.append(key, |out| {
             out.extend_from_slice(bytes);
             keep
@@ -722,7 +780,7 @@ mod tests {
 
     #[test]
     fn an_outbox_exists_only_while_there_is_something_in_it() {
-        let mut connections = Connections::new(1000, 1 << 16);
+        let mut connections = links();
         let key = connections.insert(connection());
         append(&mut connections, key, b"abcdef", true);
         append(&mut connections, key, b"not this", false);
@@ -743,7 +801,7 @@ mod tests {
 
     #[test]
     fn who_has_waited_longest_is_written_to_even_if_others_always_have_more() {
-        let mut connections = Connections::new(1000, 1 << 16);
+        let mut connections = links();
         let oldest = connections.insert(connection());
         let others: Vec<_> = (0..8).map(|_| connections.insert(connection())).collect();
         append(&mut connections, oldest, b"welcome", true);
@@ -765,7 +823,7 @@ mod tests {
 
     #[test]
     fn a_slow_client_does_not_keep_a_large_buffer() {
-        let mut connections = Connections::new(1000, 1 << 16);
+        let mut connections = links();
         let key = connections.insert(connection());
         let large = connections.insert(connection());
         append(&mut connections, large, &[1; 100_000], true);
@@ -789,7 +847,7 @@ mod tests {
 
     #[test]
     fn what_was_read_does_not_pile_up() {
-        let mut connections = Connections::new(1000, 1 << 16);
+        let mut connections = links();
         let key = connections.insert(connection());
         for _ in 0..1000 {
             append(&mut connections, key, &[1; 1000], true);

@@ -5,9 +5,9 @@ use std::time::Duration;
 use playfield_room::Settings;
 
 use crate::config::Config;
-use crate::shard::Shard;
-use crate::shard::connection::Connection;
+use crate::shard::connection::Links;
 use crate::shard::keys::ConnectionKey;
+use crate::shard::session::outlet::Outlet;
 
 /// The shortest silence that a room may ask for. A room type of the program's own making may have
 /// asked for less.
@@ -57,23 +57,30 @@ impl Patience {
     }
 }
 
-impl Shard {
+impl Outlet<'_> {
     /// How long this connection may be silent now.
-    pub(in crate::shard) fn patience(&self, connection: &Connection) -> Patience {
-        let node = Patience::of_node(&self.delivery.node.config);
-        let rooms = connection.session.iter().flat_map(|session| &session.rooms);
+    pub(in crate::shard) fn patience(&self, key: ConnectionKey) -> Patience {
+        let node = Patience::of_node(&self.env.node.config);
+        let rooms = self.sessions.get(key).into_iter().flat_map(|session| &session.rooms);
         let patience = rooms.fold(node, |patience, room| patience.min(room.patience));
-        let fleet = self.delivery.node.fleet.as_ref().filter(|_| connection.device.is_some());
+        let fleet = self
+            .env
+            .node
+            .fleet
+            .as_ref()
+            .filter(|_| self.links.get(key).is_some_and(|of| of.is_device));
         match fleet.and_then(|fleet| fleet.silent) {
             // Only then is it known to be silent; closing it is another matter.
             Some(silent) => Patience { ask: patience.ask.min(silent / 2), ..patience },
             None => patience,
         }
     }
+}
 
+impl Links {
     /// Looks at a connection at this time, unless that is to happen sooner.
     pub(in crate::shard) fn look_by(&mut self, key: ConnectionKey, at: Duration) {
-        let Some(connection) = self.delivery.connections.get(key) else { return };
+        let Some(connection) = self.slab.get(key) else { return };
         if at < connection.look_at.time() {
             self.look_at(key, at);
         }
@@ -82,7 +89,7 @@ impl Shard {
     /// Sees to it that the wheel comes to a connection in time. If it comes too early, it is turned
     /// again: a connection that is heard often has one place in it, not many.
     pub(in crate::shard) fn set_timeout(&mut self, key: ConnectionKey) {
-        let Some(connection) = self.delivery.connections.get_mut(key) else { return };
+        let Some(connection) = self.slab.get_mut(key) else { return };
         let slot = self.timeouts.slot_of(connection.look_at.time());
         if slot < connection.slot {
             connection.slot = slot;
@@ -92,7 +99,7 @@ impl Shard {
 
     /// Looks at a connection at this time, and not at that which was set before.
     pub(in crate::shard) fn look_at(&mut self, key: ConnectionKey, at: Duration) {
-        let Some(connection) = self.delivery.connections.get_mut(key) else { return };
+        let Some(connection) = self.slab.get_mut(key) else { return };
         connection.look_at = at.into();
         self.set_timeout(key);
     }

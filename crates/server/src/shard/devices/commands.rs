@@ -13,15 +13,16 @@ use crate::channel::Payload;
 use crate::device::{Cursor, Device};
 use crate::fleet::{HostedFleet, device_gone, no_fleet};
 use crate::node::Node;
-use crate::service::{Command, CommandId, ConnectionId};
-use crate::shard::Shard;
+use crate::service::{CommandId, ConnectionId};
 use crate::shard::channels::payload_of;
+use crate::shard::connection::Kind;
 use crate::shard::connection::transport::Input;
-use crate::shard::connection::{Connections, Kind};
-use crate::shard::delivery::Delivery;
 use crate::shard::devices::withdrawal::Unanswered;
 use crate::shard::devices::{DeviceMail, ShardDevices, target};
 use crate::shard::keys::ConnectionKey;
+use crate::shard::outbound::Effect;
+use crate::shard::session::outlet::Outlet;
+use crate::shard::topics::Topics;
 
 /// How many devices one mail is for, at most.
 const PER_MAIL: usize = 1024;
@@ -87,11 +88,15 @@ impl Node {
     }
 }
 
-impl Delivery {
+impl Topics {
     /// A room pushes to devices.
-    pub(in crate::shard) fn push_to_devices(&mut self, Push { to, payload }: Push) {
-        if let Err(error) = self.try_push(&to, payload_of(payload)) {
-            self.counters.pushes_refused += 1;
+    pub(in crate::shard) fn push_to_devices(
+        &mut self,
+        out: &mut Outlet<'_>,
+        Push { to, payload }: Push,
+    ) {
+        if let Err(error) = self.try_push(out, &to, payload_of(payload)) {
+            out.env.counters.pushes_refused += 1;
             if error.code() == ErrorCode::UnknownDevice {
                 // A room does not see which devices there are.
                 log::debug!("a room can't push to {to:?}: {error}");
@@ -104,16 +109,21 @@ impl Delivery {
         }
     }
 
-    fn try_push(&mut self, to: &Target, payload: Payload) -> Result<usize, Error> {
-        let node = Arc::clone(&self.node);
+    fn try_push(
+        &mut self,
+        out: &mut Outlet<'_>,
+        to: &Target,
+        payload: Payload,
+    ) -> Result<usize, Error> {
+        let node = Arc::clone(&out.env.node);
         node.check_command(&payload)?;
         let fleet = node.fleet.as_ref().ok_or_else(no_fleet)?;
         fleet.push(to, payload, |shard, mail| {
-            let is_here = shard == self.shard;
+            let is_here = shard == out.env.shard;
             let is_full = if is_here {
                 self.devices.posts.len() >= node.config.mailbox_max
             } else {
-                self.congested[usize::from(shard)]
+                out.outbound.congested[usize::from(shard)]
             };
             if is_full {
                 let text = "mailbox_max: the mailbox of the device's shard is full";
@@ -130,12 +140,10 @@ impl ShardDevices {
     pub(crate) fn answer(
         &mut self,
         node: &Node,
-        connections: &mut Connections,
         (key, number): (ConnectionKey, u64),
         answer: Answer,
     ) -> bool {
-        let connection = connections.get_mut(key);
-        let Some(own) = connection.and_then(|of| of.device.as_deref_mut()) else { return false };
+        let Some(own) = self.get_mut(key) else { return false };
         let Some(at) = own.unanswered.iter().position(|of| of.number == number) else {
             return false;
         };
@@ -151,18 +159,19 @@ impl ShardDevices {
     }
 }
 
-impl Shard {
+impl Topics {
     /// A device answers a command.
     pub(in crate::shard) fn answer_command(
         &mut self,
+        out: &mut Outlet<'_>,
         key: ConnectionKey,
         number: u64,
         error: Option<Cow<'_, str>>,
         payload: &[u8],
     ) {
-        let node = Arc::clone(&self.delivery.node);
+        let node = Arc::clone(&out.env.node);
         let Some(fleet) = &node.fleet else { return };
-        let Some(connection) = self.delivery.connections.get(key) else { return };
+        let Some(connection) = out.links.get(key) else { return };
         let format = connection.dialect.format;
         let answer = match error {
             Some(text) => Err(Error::new(ErrorCode::Refused, text.into_owned())),
@@ -170,37 +179,38 @@ impl Shard {
                 .map(|payload| payload.as_slice().to_vec())
                 .map_err(|error| Error::new(ErrorCode::BadPayload, error.to_string())),
         };
-        let (devices, connections) = (&mut self.delivery.devices, &mut self.delivery.connections);
-        devices.answer(&node, connections, (key, number), answer);
+        self.devices.answer(&node, (key, number), answer);
     }
 
     /// Sends a command to devices of this shard.
     pub(super) fn command(
         &mut self,
+        out: &mut Outlet<'_>,
         to: &[(ConnectionKey, u64)],
-        payload: &Payload,
+        payload: &Arc<Payload>,
         asks: Option<(u64, Duration)>,
     ) {
         // Encoded once for each format.
         let mut bodies: Vec<(Format, Vec<u8>)> = Vec::new();
         for &(key, number) in to {
             if !self.is_device(key, number) {
-                self.refuse_command(asks, device_gone);
+                out.refuse_command(asks, device_gone);
                 continue;
             }
             if let Some((ask, wait)) = asks
-                && !self.expect_answer(key, ask, wait)
+                && !self.expect_answer(out, key, ask, wait)
             {
                 continue;
             }
-            self.delivery.counters.commands += 1;
-            let Some(connection) = self.delivery.connections.get(key) else { continue };
+            out.env.counters.commands += 1;
+            let Some(connection) = out.links.get(key) else { continue };
             let ask = asks.map(|(ask, _)| ask);
             if let Input::Service(service, _) = connection.input {
-                let connection = ConnectionId { shard: self.delivery.shard, key };
+                let connection = ConnectionId { shard: out.env.shard, key };
                 let id = ask.map(|number| CommandId { connection, number });
-                let command = Command { id, payload: payload.as_slice() };
-                self.command_service(key, service, command);
+                let payload = Arc::clone(payload);
+                let effect = Effect::ServiceCommand { key, service, id, payload };
+                out.outbound.effects.push_back(effect);
                 continue;
             }
             let format = connection.dialect.format;
@@ -212,28 +222,33 @@ impl Shard {
                 bodies.len() - 1
             });
             let body = &bodies[at].1;
-            let bytes_max = self.delivery.node.config.outbox_bytes_max;
+            let bytes_max = out.env.node.config.outbox_bytes_max;
             let unsent = connection.unsent();
             if !connection.held && unsent > 0 && unsent + body.len() > bytes_max {
                 let text = format!("outbox_bytes_max: more than {bytes_max} bytes are unsent");
-                self.delivery.doom_connection(key, ErrorCode::TooSlow, text);
+                out.links.doom(&mut out.env, key, ErrorCode::TooSlow, text);
                 continue;
             }
             let write = |_: Format, out: &mut Vec<u8>| out.extend_from_slice(body);
-            self.delivery.connections.write(key, Kind::Counted(None), write);
+            out.write(key, Kind::Counted(None), write);
             if asks.is_some() {
-                self.note_request(key);
+                self.note_request(out, key);
             }
         }
     }
 
     /// Notes a request to a device. Whether it may be sent.
-    fn expect_answer(&mut self, key: ConnectionKey, ask: u64, wait: Duration) -> bool {
-        let unanswered_max = self.delivery.node.config.commands_unanswered_max;
-        let connection = self.delivery.connections.get_mut(key);
-        let Some(own) = connection.and_then(|of| of.device.as_deref_mut()) else { return false };
+    fn expect_answer(
+        &mut self,
+        out: &mut Outlet<'_>,
+        key: ConnectionKey,
+        ask: u64,
+        wait: Duration,
+    ) -> bool {
+        let unanswered_max = out.env.node.config.commands_unanswered_max;
+        let Some(own) = self.devices.get_mut(key) else { return false };
         if own.unanswered.len() >= unanswered_max {
-            self.refuse_command(Some((ask, wait)), || {
+            out.refuse_command(Some((ask, wait)), || {
                 let text = format!(
                     "commands_unanswered_max: {unanswered_max} requests to the device wait"
                 );
@@ -241,36 +256,37 @@ impl Shard {
             });
             return false;
         }
-        let deadline = self.now.saturating_add(wait);
+        let deadline = out.env.now.saturating_add(wait);
         own.unanswered.push(Unanswered { number: ask, deadline, message: 0 });
-        self.delivery.devices.deadlines.insert((deadline, ask), key);
+        self.devices.deadlines.insert((deadline, ask), key);
         true
     }
 
-    fn refuse_command(&self, asks: Option<(u64, Duration)>, why: impl FnOnce() -> Error) {
-        if let Some((ask, _)) = asks {
-            self.delivery.node.asks.answer(ask, Err(why()));
-        }
-    }
-
     /// Gives up requests that devices have not answered in time.
-    pub(in crate::shard) fn expire_commands(&mut self) {
-        let node = Arc::clone(&self.delivery.node);
-        while let Some(entry) = self.delivery.devices.deadlines.first_entry()
-            && entry.key().0 <= self.now
+    pub(in crate::shard) fn expire_commands(&mut self, out: &mut Outlet<'_>) {
+        let node = Arc::clone(&out.env.node);
+        while let Some(entry) = self.devices.deadlines.first_entry()
+            && entry.key().0 <= out.env.now
         {
             let ((_, number), key) = entry.remove_entry();
-            let connection = self.delivery.connections.get_mut(key);
-            if let Some(own) = connection.and_then(|of| of.device.as_deref_mut())
+            if let Some(own) = self.devices.get_mut(key)
                 && let Some(at) = own.unanswered.iter().position(|of| of.number == number)
             {
                 let Unanswered { message, .. } = own.unanswered.swap_remove(at);
                 own.expired.push(message);
-                self.withdraw_expired(key);
+                self.withdraw_expired(out, key);
             }
-            self.delivery.counters.commands_unanswered += 1;
+            out.env.counters.commands_unanswered += 1;
             let text = "the device did not answer in time";
             node.asks.answer(number, Err(Error::new(ErrorCode::Timeout, text)));
+        }
+    }
+}
+
+impl Outlet<'_> {
+    fn refuse_command(&self, asks: Option<(u64, Duration)>, why: impl FnOnce() -> Error) {
+        if let Some((ask, _)) = asks {
+            self.env.node.asks.answer(ask, Err(why()));
         }
     }
 }

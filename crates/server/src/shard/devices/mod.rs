@@ -17,11 +17,14 @@ use crate::channel::Payload;
 use crate::device::Device;
 
 use self::withdrawal::Unanswered;
-use crate::shard::keys::ConnectionKey;
+use crate::shard::beside::Beside;
+use crate::shard::keys::{ConnectionKey, OfConnection};
 
 /// The devices of a shard.
 #[derive(Default)]
 pub(crate) struct ShardDevices {
+    /// By the connection of each.
+    own: Beside<OfConnection, Box<OwnDevice>>,
     /// Requests that devices have not answered, by deadline and number.
     deadlines: BTreeMap<(Duration, u64), ConnectionKey>,
     /// To be done here or on other shards, once the call that wants it is over.
@@ -32,6 +35,17 @@ pub(crate) struct ShardDevices {
     pub(crate) silent: u64,
     /// How many have lost their ids to others.
     pub(crate) taken_over: u64,
+}
+
+impl ShardDevices {
+    /// The device behind a connection.
+    pub(crate) fn get(&self, key: ConnectionKey) -> Option<&OwnDevice> {
+        self.own.get(key).map(|own| &**own)
+    }
+
+    fn get_mut(&mut self, key: ConnectionKey) -> Option<&mut OwnDevice> {
+        self.own.get_mut(key).map(|own| &mut **own)
+    }
 }
 
 /// The device behind a connection.

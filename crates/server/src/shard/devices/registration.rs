@@ -13,42 +13,43 @@ use crate::device::{Place, Registration};
 use crate::fleet::{Gone, device_gone, no_fleet, refusal};
 use crate::node::Node;
 use crate::service::Closed;
-use crate::shard::Shard;
 use crate::shard::connection::transport::Input;
-use crate::shard::connection::{Connections, Kind};
+use crate::shard::connection::{Kind, Links};
 use crate::shard::devices::withdrawal::Unanswered;
 use crate::shard::devices::{DeviceMail, OwnDevice, ShardDevices, target};
 use crate::shard::keys::ConnectionKey;
 use crate::shard::mail::ShardMail;
+use crate::shard::session::outlet::Outlet;
+use crate::shard::topics::Topics;
 
 impl ShardDevices {
     /// Registers the device behind a connection. Whether no other had its id.
     pub(crate) fn register(
         &mut self,
         node: &Node,
-        connections: &mut Connections,
+        connections: &mut Links,
         (key, place): (ConnectionKey, Place),
         registration: Registration,
         now: Duration,
     ) -> Result<bool, Error> {
         let fleet = node.fleet.as_ref().ok_or_else(no_fleet)?;
         let Some(connection) = connections.get_mut(key) else { return Err(device_gone()) };
-        let known = connection.device.as_deref().map(|own| &own.device);
-        if let Some(known) = known.filter(|known| known.id() != registration.id) {
+        let known = self.get(key).map(|own| Arc::clone(&own.device));
+        if let Some(known) = known.as_ref().filter(|known| known.id() != registration.id) {
             let text = format!(
                 "a session is one device, and this is {:?} already: open another connection",
                 excerpt(known.id(), 64)
             );
             return Err(Error::new(ErrorCode::Limit, text));
         }
-        let (metadata, tags) = match known {
+        let (metadata, tags) = match &known {
             Some(_) => (registration.metadata.clone(), registration.tags.clone()),
             None => (Vec::new(), Vec::new()),
         };
         let prepared = fleet.registry.prepare(registration, place, now);
         let prepared = prepared.map_err(|error| refusal(&error))?;
         if let Some(other) = fleet.registry.get(prepared.id())
-            && known.is_none_or(|known| known.number() != other.number())
+            && known.as_ref().is_none_or(|known| known.number() != other.number())
         {
             if !fleet.replaces(&other, &prepared) {
                 return Err(taken(prepared.id()));
@@ -57,7 +58,7 @@ impl ShardDevices {
         }
         fleet.call(|fleet| fleet.register(&prepared)).unwrap_or_else(|| Err(failed()))?;
         if let Some(known) = known {
-            let updated = fleet.registry.update(known, metadata, tags);
+            let updated = fleet.registry.update(&known, metadata, tags);
             return updated.map(|()| false).map_err(|error| refusal(&error));
         }
         let registered = fleet.registry.insert(prepared, |other, new| {
@@ -74,48 +75,48 @@ impl ShardDevices {
         self.posts.push_back((place.shard, DeviceMail::Begun { connection: key }));
         let device = registered.device;
         fleet.call(|fleet| fleet.registered(&device));
-        connection.device = Some(Box::new(OwnDevice {
-            device,
-            is_silent: false,
-            unanswered: Vec::new(),
-            expired: Vec::new(),
-        }));
+        connection.is_device = true;
+        let (unanswered, expired) = (Vec::new(), Vec::new());
+        let own = OwnDevice { device, is_silent: false, unanswered, expired };
+        self.own.insert(key, Box::new(own));
         Ok(registered.replaced.is_none())
     }
 }
 
-impl Shard {
+impl Topics {
     /// A client registers as a device.
     pub(in crate::shard) fn register(
         &mut self,
+        out: &mut Outlet<'_>,
         key: ConnectionKey,
         request: RequestNumber,
         id: &str,
         metadata: Vec<(Cow<'_, str>, Cow<'_, str>)>,
         tags: Vec<Cow<'_, str>>,
     ) {
-        match self.try_register(key, id, metadata, tags) {
+        match self.try_register(out, key, id, metadata, tags) {
             Ok(is_new) => {
-                let fleet = self.delivery.node.fleet.as_ref();
+                let fleet = out.env.node.fleet.as_ref();
                 let bytes = fleet.is_some_and(|fleet| fleet.payload == PayloadKind::Bytes);
                 let registered =
                     ServerMessage::Registered(server::Registered { request, is_new, bytes });
-                self.delivery.connections.send(key, &registered);
+                out.send(key, &registered);
             }
-            Err(error) => self.send_error(key, Some(request), None, &error),
+            Err(error) => out.send_error(key, Some(request), None, &error),
         }
     }
 
     fn try_register(
         &mut self,
+        out: &mut Outlet<'_>,
         key: ConnectionKey,
         id: &str,
         metadata: Vec<(Cow<'_, str>, Cow<'_, str>)>,
         tags: Vec<Cow<'_, str>>,
     ) -> Result<bool, Error> {
-        let node = Arc::clone(&self.delivery.node);
+        let node = Arc::clone(&out.env.node);
         let fleet = node.fleet.as_ref().ok_or_else(no_fleet)?;
-        let session = self.delivery.connections.session_mut(key).ok_or_else(device_gone)?;
+        let session = out.sessions.get_mut(key).ok_or_else(device_gone)?;
         let user = session.user().map(str::to_owned);
         if !fleet.admits(id, user.as_deref()) {
             let text = format!("this session may not be the device {:?}", excerpt(id, 64));
@@ -129,42 +130,48 @@ impl Shard {
             metadata: metadata.collect(),
             tags: tags.into_iter().map(Cow::into_owned).collect(),
         };
-        self.watch.enters_fleet();
-        let place = Place { shard: self.delivery.shard, connection: key.bits(), is_service: false };
-        let (devices, connections) = (&mut self.delivery.devices, &mut self.delivery.connections);
-        devices.register(&node, connections, (key, place), registration, self.now)
+        out.env.watch.enters_fleet();
+        let place = Place { shard: out.env.shard, connection: key.bits(), is_service: false };
+        let (devices, connections) = (&mut self.devices, &mut out.links);
+        devices.register(&node, connections, (key, place), registration, out.env.now)
     }
 
     /// A device reports.
     pub(in crate::shard) fn report(
         &mut self,
+        out: &mut Outlet<'_>,
         key: ConnectionKey,
         request: Option<RequestNumber>,
         payload: &[u8],
     ) {
-        self.delivery.counters.reports += 1;
-        match (self.try_report(key, payload), request) {
+        out.env.counters.reports += 1;
+        match (self.try_report(out, key, payload), request) {
             (Ok(answer), Some(request)) => {
-                self.delivery.connections.write(key, Kind::Counted(None), |format, out| {
+                out.write(key, Kind::Counted(None), |format, out| {
                     server::write_reply(format, out, request, &answer.written(format));
                 });
             }
             (Ok(_), None) => {}
-            (Err(error), request) => self.send_error(key, request, None, &error),
+            (Err(error), request) => out.send_error(key, request, None, &error),
         }
     }
 
-    fn try_report(&mut self, key: ConnectionKey, payload: &[u8]) -> Result<Payload, Error> {
-        let node = Arc::clone(&self.delivery.node);
+    fn try_report(
+        &mut self,
+        out: &mut Outlet<'_>,
+        key: ConnectionKey,
+        payload: &[u8],
+    ) -> Result<Payload, Error> {
+        let node = Arc::clone(&out.env.node);
         let fleet = node.fleet.as_ref().ok_or_else(no_fleet)?;
-        let connection = self.delivery.connections.get(key).ok_or_else(device_gone)?;
-        let Some(own) = connection.device.as_deref() else {
+        let connection = out.links.get(key).ok_or_else(device_gone)?;
+        let Some(own) = self.devices.get(key) else {
             let text = "only devices report: register first";
             return Err(Error::new(ErrorCode::Forbidden, text));
         };
         let report = Payload::read(fleet.payload, connection.dialect.format, payload)
             .map_err(|error| Error::new(ErrorCode::BadPayload, error.to_string()))?;
-        self.watch.enters_fleet();
+        out.env.watch.enters_fleet();
         let answer = fleet.call(|fleet| fleet.report(&own.device, report.as_slice()));
         let answer = answer.unwrap_or_else(|| Err(failed()))?;
         fleet.payload(&answer).map_err(|error| {
@@ -174,74 +181,83 @@ impl Shard {
     }
 
     /// Carries out what concerns devices of this shard, and passes on the rest.
-    pub(in crate::shard) fn deliver_device_mail(&mut self) {
-        while let Some((shard, mail)) = self.delivery.devices.posts.pop_front() {
-            if shard == self.delivery.shard {
-                self.device_mail(mail);
+    pub(in crate::shard) fn deliver_device_mail(&mut self, out: &mut Outlet<'_>) {
+        while let Some((shard, mail)) = self.devices.posts.pop_front() {
+            if shard == out.env.shard {
+                self.device_mail(out, mail);
             } else {
-                self.delivery.post(shard, ShardMail::Device(mail));
+                out.outbound.post(shard, ShardMail::Device(mail));
             }
         }
     }
 
-    pub(in crate::shard) fn device_mail(&mut self, mail: DeviceMail) {
+    pub(in crate::shard) fn device_mail(&mut self, out: &mut Outlet<'_>, mail: DeviceMail) {
         match mail {
-            DeviceMail::Command { to, payload, asks } => self.command(&to, &payload, asks),
+            DeviceMail::Command { to, payload, asks } => self.command(out, &to, &payload, asks),
             DeviceMail::Replaced { connection, number } => {
                 if self.is_device(connection, number) {
-                    self.delivery.devices.taken_over += 1;
-                    self.end_device(connection, Gone::TakenOver);
+                    self.devices.taken_over += 1;
+                    self.end_device(out, connection, Gone::TakenOver);
                     let text = "another has registered as this device";
-                    self.part(connection, ErrorCode::TakenOver, text, &Closed::TakenOver);
+                    out.part(connection, ErrorCode::TakenOver, text, Closed::TakenOver);
                 }
             }
             DeviceMail::Disconnect { connection, number, text } => {
                 if self.is_device(connection, number) {
-                    self.end_device(connection, Gone::Disconnected);
-                    self.part(connection, ErrorCode::Kicked, &text, &Closed::Disconnected);
+                    self.end_device(out, connection, Gone::Disconnected);
+                    out.part(connection, ErrorCode::Kicked, &text, Closed::Disconnected);
                 }
             }
-            DeviceMail::Heard { connection } => self.heard_device(connection),
-            DeviceMail::Begun { connection } => self.note_silence(connection),
+            DeviceMail::Heard { connection } => self.device_heard(out, connection),
+            DeviceMail::Begun { connection } => self.note_silence(out, connection),
         }
     }
 
     /// Whether the connection is that of the device with this number.
     pub(super) fn is_device(&self, key: ConnectionKey, number: u64) -> bool {
-        let own = self.delivery.connections.get(key).and_then(|of| of.device.as_deref());
+        let own = self.devices.get(key);
         own.is_some_and(|own| own.device.number() == number)
     }
 
-    fn part(&mut self, key: ConnectionKey, code: ErrorCode, text: &str, why: &Closed) {
-        let connection = self.delivery.connections.get(key);
-        if connection.is_some_and(|of| matches!(of.input, Input::Service(..))) {
-            self.close_service(key, why);
-        } else {
-            self.goodbye(key, code, text, None);
-        }
-    }
-
     /// The session or the connection behind a device ends.
-    pub(in crate::shard) fn end_device(&mut self, key: ConnectionKey, why: Gone) {
-        let Some(connection) = self.delivery.connections.get_mut(key) else { return };
-        let Some(own) = connection.device.take() else { return };
+    pub(in crate::shard) fn end_device(
+        &mut self,
+        out: &mut Outlet<'_>,
+        key: ConnectionKey,
+        why: Gone,
+    ) {
+        let Some(own) = self.devices.own.remove(key) else { return };
+        if let Some(connection) = out.links.get_mut(key) {
+            connection.is_device = false;
+        }
         let OwnDevice { device, is_silent, unanswered, .. } = *own;
-        let node = Arc::clone(&self.delivery.node);
+        let node = Arc::clone(&out.env.node);
         for Unanswered { number, deadline, .. } in unanswered {
-            self.delivery.devices.deadlines.remove(&(deadline, number));
+            self.devices.deadlines.remove(&(deadline, number));
             node.asks.answer(number, Err(device_gone()));
         }
-        self.delivery.devices.count -= 1;
-        self.delivery.devices.silent -= u64::from(is_silent);
+        self.devices.count -= 1;
+        self.devices.silent -= u64::from(is_silent);
         let Some(fleet) = &node.fleet else { return };
         fleet.registry.remove(&device);
-        self.watch.enters_fleet();
-        let why = if self.is_shutting_down && why == Gone::ConnectionLost {
+        out.env.watch.enters_fleet();
+        let why = if out.env.is_shutting_down && why == Gone::ConnectionLost {
             Gone::ShuttingDown
         } else {
             why
         };
         fleet.call(|fleet| fleet.gone(&device, why));
+    }
+}
+
+impl Outlet<'_> {
+    fn part(&mut self, key: ConnectionKey, code: ErrorCode, text: &str, why: Closed) {
+        let connection = self.links.get(key);
+        if connection.is_some_and(|of| matches!(of.input, Input::Service(..))) {
+            self.close_service(key, why);
+        } else {
+            self.goodbye(key, code, text, None);
+        }
     }
 }
 

@@ -7,11 +7,12 @@
 
 use std::time::Duration;
 
-use crate::shard::Shard;
 use crate::shard::connection::narrowed;
 use crate::shard::devices::OwnDevice;
 use crate::shard::keys::ConnectionKey;
+use crate::shard::session::outlet::Outlet;
 use crate::shard::session::resumption::Presence;
+use crate::shard::topics::Topics;
 
 /// A request that a device has not answered.
 pub(crate) struct Unanswered {
@@ -32,26 +33,25 @@ impl OwnDevice {
     }
 }
 
-impl Shard {
+impl Topics {
     /// The request to a device that was written last is this counted message.
-    pub(super) fn note_request(&mut self, key: ConnectionKey) {
-        let Some(connection) = self.delivery.connections.get_mut(key) else { return };
-        let resumption = connection.session.as_deref().and_then(|of| of.resumption.as_ref());
+    pub(super) fn note_request(&mut self, out: &mut Outlet<'_>, key: ConnectionKey) {
+        let session = out.sessions.get(key);
+        let resumption = session.and_then(|session| session.resumption.as_ref());
         let message = resumption.map_or(0, |resumption| resumption.log.sent());
-        let own = connection.device.as_deref_mut();
+        let own = self.devices.get_mut(key);
         if let Some(last) = own.and_then(|own| own.unanswered.last_mut()) {
             last.message = message;
         }
     }
 
     /// Takes out the requests to a device whose time is over and that it can't have received.
-    pub(in crate::shard) fn withdraw_expired(&mut self, key: ConnectionKey) {
-        let Some(connection) = self.delivery.connections.get_mut(key) else { return };
-        let Some(own) = connection.device.as_deref_mut().filter(|own| !own.expired.is_empty())
-        else {
+    pub(in crate::shard) fn withdraw_expired(&mut self, out: &mut Outlet<'_>, key: ConnectionKey) {
+        let Some(connection) = out.links.get_mut(key) else { return };
+        let Some(own) = self.devices.get_mut(key).filter(|own| !own.expired.is_empty()) else {
             return;
         };
-        let Some(session) = connection.session.as_deref_mut() else { return };
+        let Some(session) = out.sessions.get_mut(key) else { return };
         let Some(resumption) = session.resumption.as_mut() else { return };
         let (log, presence) = (&mut resumption.log, &resumption.presence);
         own.expired.retain(|message| *message > log.gone());
@@ -69,7 +69,7 @@ impl Shard {
             for room in session.rooms.iter_mut().filter(|room| room.joined_at > message) {
                 room.joined_at -= 1;
             }
-            self.delivery.counters.commands_withdrawn += 1;
+            out.env.counters.commands_withdrawn += 1;
         }
         connection.logged = narrowed(log.memory());
     }

@@ -17,23 +17,166 @@ use crate::addresses::Pace;
 use crate::directory::keys::code;
 use crate::directory::{Choice, Plan};
 use crate::room_id::RoomId;
-use crate::shard::Shard;
 use crate::shard::connection::patience::Patience;
 use crate::shard::keys::{ConnectionKey, Seat, link};
 use crate::shard::mail::ShardMail;
+use crate::shard::outbound::Effect;
 use crate::shard::rooms::founding::shutting_down;
+use crate::shard::rooms::host::{Below, RoomHost};
 use crate::shard::rooms::join::{
     Departure, JoinRequest, JoinTarget, Joiner, Purpose, RETRIES, Reading, RoomSpec,
 };
 use crate::shard::rooms::member::{Farewell, Member, MemberOutput, RemoteSession};
 use crate::shard::session::allowance::Rate;
+use crate::shard::session::outlet::Outlet;
 use crate::shard::session::{Extras, SessionRoom};
 use crate::tickets::TicketPass;
 
 /// How many codes are drawn until one is free.
 const CODE_TRIES: usize = 16;
 
-impl Shard {
+impl RoomHost {
+    /// On the room's shard: creates the room if it is new, and asks it to admit someone.
+    pub(in crate::shard) fn admit(
+        &mut self,
+        below: &mut Below<'_>,
+        joiner: Joiner,
+        mut join: JoinRequest,
+    ) {
+        if below.env.is_shutting_down {
+            outlet!(below).cancel(&join);
+            return self.refuse(below, &joiner, join, shutting_down());
+        }
+        if std::mem::take(&mut join.create)
+            && let Some(spec) = join.target.spec()
+        {
+            let creator = Creator::player(joiner.name.clone(), joiner.user.clone());
+            if let Err(error) = self.create_room(below, join.id, spec, creator, Vec::new()) {
+                below.env.node.directory.remove(join.id);
+                join.is_final = true;
+                return self.refuse(below, &joiner, join, error);
+            }
+            let Some(&room) = self.by_id.get(&join.id) else { return };
+            if let Some(hosted) = self.rooms.get_mut(room) {
+                hosted.founding = true;
+            }
+            self.seat(below, joiner, join);
+            return self.end_unless_founded(below, room);
+        }
+        self.seat(below, joiner, join);
+    }
+
+    /// Seats someone in a room that is there, or is about to be.
+    fn seat(&mut self, below: &mut Below<'_>, mut joiner: Joiner, join: JoinRequest) {
+        let Some(&room) = self.by_id.get(&join.id) else {
+            if below.env.node.directory.is_awaited(join.id) {
+                // The player it is created for is on the way.
+                self.parked.push((joiner, join));
+                return;
+            }
+            let text = format!("no room has the id {:?}", join.id);
+            return self.refuse(below, &joiner, join, Error::new(ErrorCode::RoomNotFound, text));
+        };
+        let Some(hosted) = self.rooms.get_mut(room) else { return };
+        if hosted.room.stage() != Stage::Open && join.target.is_by_key() {
+            // The key is free when the room has ended, which it is about to do.
+            self.parked.push((joiner, join));
+            return;
+        }
+        let Joiner { shard, connection, format, .. } = joiner;
+        let output = if shard == below.env.shard {
+            MemberOutput::Here(connection)
+        } else {
+            let address = Arc::clone(&joiner.address);
+            MemberOutput::Elsewhere(Box::new(RemoteSession::new(shard, connection, address)))
+        };
+        let number = join.number;
+        let member = Member::entering(
+            output,
+            format,
+            joiner.snapshots,
+            number,
+            join.request,
+            joiner.is_resumable,
+        );
+        let member = hosted.members.insert(member);
+        let (mut name, mut user) = (std::mem::take(&mut joiner.name), joiner.user.take());
+        let mut seat = None;
+        if let Some(ticket) = &join.ticket {
+            name = ticket.name.clone().unwrap_or(name);
+            user = ticket.user.clone().or(user);
+            seat = ticket.seat.clone();
+        }
+        let reservation = join.target.reservation().map(str::to_owned);
+        let claims = std::mem::take(&mut joiner.claims);
+        let link = link(member);
+        let entrant = Entrant { link, format, name, user, claims, seat, reservation };
+        let outcome = self.call(below, room, |any, at, out| {
+            if any.is_closed() {
+                return Err(Error::new(ErrorCode::RoomNotFound, "the room has just ended"));
+            }
+            any.join(at, entrant, out)
+        });
+
+        let Some(hosted) = self.rooms.get_mut(room) else { return };
+        let seat = Seat { shard: below.env.shard, room, member };
+        // `None` if it was taken out again before the room had said yes.
+        let entered = hosted.members.get_mut(member);
+        let error = match (outcome, entered) {
+            (Some(Ok(Admission::Waiting(player))), Some(waiting)) => {
+                waiting.player = player;
+                // The reserved seat stays so until the room has decided.
+                waiting.hold(join);
+                return outlet!(below).tell_seated(&joiner, number, seat);
+            }
+            (Some(Ok(Admission::Seated(player))), Some(seated)) => {
+                seated.player = player;
+                seated.admit();
+                below.env.node.directory.seated(join.id, hosted.room.summary());
+                hosted.founding = false;
+                hosted.sync_awaited |= hosted.room.sync_hz() == 0;
+                return outlet!(below).tell_seated(&joiner, number, seat);
+            }
+            (Some(Err(error)), _) => error,
+            (Some(Ok(_)) | None, _) => Error::new(ErrorCode::RoomClosed, "the room ended"),
+        };
+        below.env.node.directory.seated(join.id, hosted.room.summary());
+        hosted.members.remove(member);
+        self.refuse(below, &joiner, join, error);
+    }
+
+    /// On the room's shard: the room, or its shard, did not agree.
+    fn refuse(&mut self, below: &mut Below<'_>, joiner: &Joiner, join: JoinRequest, error: Error) {
+        let &Joiner { shard, connection, .. } = joiner;
+        let is_here = shard == below.env.shard;
+        if is_here && !join.may_retry(error.code()) {
+            return outlet!(below).refused(connection, join, error);
+        }
+        let join = Box::new(join);
+        if is_here {
+            // The directory may not know yet that the room is ending.
+            return self.queues.refusals.push_back((connection, join, error));
+        }
+        below.outbound.post(shard, ShardMail::Refused { connection, join, error });
+    }
+
+    /// Tries the joins again that wait for a room to be created.
+    pub(in crate::shard) fn retry_parked(&mut self, below: &mut Below<'_>) {
+        for (joiner, join) in std::mem::take(&mut self.parked) {
+            if joiner.shard == below.env.shard {
+                // The session may have ended.
+                match outlet!(below).joiner(joiner.connection) {
+                    Some(joiner) => self.admit(below, joiner, join),
+                    None => outlet!(below).cancel(&join),
+                }
+            } else {
+                self.admit(below, joiner, join);
+            }
+        }
+    }
+}
+
+impl Outlet<'_> {
     /// Picks a room for a session, and sends the request there.
     pub(in crate::shard) fn join(
         &mut self,
@@ -42,7 +185,7 @@ impl Shard {
         target: JoinTarget,
         ticket: Option<Box<TicketPass>>,
     ) {
-        if let Err(error) = self.take_pace(key, Pace::Join) {
+        if let Err(error) = self.links.take_pace(&mut self.env, key, Pace::Join) {
             give_back(ticket);
             return self.send_error(key, Some(request), None, &error);
         }
@@ -70,7 +213,7 @@ impl Shard {
     /// Refuses a join, and counts it if a limit is why. The text of such an error begins with the
     /// limit's name.
     pub(super) fn refuse_join(&mut self, key: ConnectionKey, request: RequestNumber, why: &Error) {
-        let counters = &mut self.delivery.counters;
+        let counters = &mut self.env.counters;
         match why.text().split(':').next() {
             Some("rooms_per_session_max") => counters.joins_refused += 1,
             Some("rooms_created_per_minute_max") => counters.creations_refused += 1,
@@ -91,11 +234,11 @@ impl Shard {
         retries: u8,
         is_user: bool,
     ) -> Result<(u16, JoinRequest), Error> {
-        let node = &self.delivery.node;
+        let node = &self.env.node;
         let gone = || Error::new(ErrorCode::Internal, "the session ended");
-        let connection = self.delivery.connections.get_mut(key).ok_or_else(gone)?;
+        let connection = self.links.get_mut(key).ok_or_else(gone)?;
         let address = Arc::clone(connection.tally.address());
-        let session = connection.session.as_deref_mut().ok_or_else(gone)?;
+        let session = self.sessions.get_mut(key).ok_or_else(gone)?;
         let is_user = is_user || session.user().is_some();
         // The room knows whether the same user is there.
         let takes_over = |room_type: u16| {
@@ -107,7 +250,7 @@ impl Shard {
             let text = format!("rooms_per_session_max: this session is in {rooms_max} rooms");
             return Err(Error::new(ErrorCode::Limit, text));
         }
-        if self.is_shutting_down {
+        if self.env.is_shutting_down {
             return Err(shutting_down());
         }
         let keys_missed_max = node.config.keys_missed_per_minute_max;
@@ -125,9 +268,9 @@ impl Shard {
             if is_counted {
                 return Ok(());
             }
-            session.allowances().creations.check(self.now, rate)?;
-            let may = address.check(Pace::Room, self.now);
-            self.delivery.counters.rooms_refused_by_address += u64::from(may.is_err());
+            session.allowances().creations.check(self.env.now, rate)?;
+            let may = address.check(Pace::Room, self.env.now);
+            self.env.counters.rooms_refused_by_address += u64::from(may.is_err());
             may
         });
         if let Some(spec) = target.spec_mut()
@@ -157,16 +300,16 @@ impl Shard {
             }
             JoinTarget::Key(room_type, text) => {
                 let rate = Rate::per_minute("keys_missed_per_minute_max", keys_missed_max);
-                session.allowances().misses.check(self.now, rate)?;
-                if let Err(error) = address.check(Pace::MissedKey, self.now) {
-                    self.delivery.counters.keys_refused_by_address += 1;
+                session.allowances().misses.check(self.env.now, rate)?;
+                if let Err(error) = address.check(Pace::MissedKey, self.env.now) {
+                    self.env.counters.keys_refused_by_address += 1;
                     return Err(error);
                 }
                 let (rooms, even_full) = (session.ids(), takes_over(*room_type));
                 let chosen = node.directory.reserve_by_key(*room_type, text, &rooms, even_full);
                 if chosen.as_ref().is_err_and(|error| error.code() == ErrorCode::RoomNotFound) {
-                    session.allowances_mut().misses.take(self.now, rate);
-                    address.spend(Pace::MissedKey, self.now);
+                    session.allowances_mut().misses.take(self.env.now, rate);
+                    address.spend(Pace::MissedKey, self.env.now);
                 }
                 chosen?
             }
@@ -177,21 +320,21 @@ impl Shard {
                 choice
             }
             JoinTarget::Any(spec) if retries > 0 || spec.key.is_some() => {
-                let id = RoomId::from_random(self.entropy.bytes());
-                let plan = Plan::new(node, id, spec, self.delivery.shard);
+                let id = RoomId::from_random(self.env.entropy.bytes());
+                let plan = Plan::new(node, id, spec, self.env.shard);
                 let even_full = takes_over(spec.room_type);
                 node.directory.choose(&plan, &session.ids(), may_create, even_full)?
             }
             JoinTarget::New(spec) | JoinTarget::Any(spec) => {
                 may_create?;
-                let id = RoomId::from_random(self.entropy.bytes());
-                node.directory.plan(&Plan::new(node, id, spec, self.delivery.shard))?
+                let id = RoomId::from_random(self.env.entropy.bytes());
+                node.directory.plan(&Plan::new(node, id, spec, self.env.shard))?
             }
         };
-        let Some(session) = self.delivery.connections.session_mut(key) else { return Err(gone()) };
+        let Some(session) = self.sessions.get_mut(key) else { return Err(gone()) };
         if choice.new && !is_counted {
-            session.allowances_mut().creations.take(self.now, rate);
-            address.spend(Pace::Room, self.now);
+            session.allowances_mut().creations.take(self.env.now, rate);
+            address.spend(Pace::Room, self.env.now);
         }
         let extras = session.extras_mut();
         extras.rooms_numbered += 1;
@@ -215,12 +358,12 @@ impl Shard {
 
     /// Registers a new room under a code that no other room has.
     fn plan_with_code(&mut self, spec: &RoomSpec) -> Result<(Plan, Choice), Error> {
-        let node = Arc::clone(&self.delivery.node);
+        let node = Arc::clone(&self.env.node);
         let mut taken = Error::new(ErrorCode::RoomExists, "all codes are taken");
         for _ in 0..CODE_TRIES {
-            let id = RoomId::from_random(self.entropy.bytes());
-            let key = Some(code::from_random(self.entropy.bytes()));
-            let plan = Plan { key, ..Plan::new(&node, id, spec, self.delivery.shard) };
+            let id = RoomId::from_random(self.env.entropy.bytes());
+            let key = Some(code::from_random(self.env.entropy.bytes()));
+            let plan = Plan { key, ..Plan::new(&node, id, spec, self.env.shard) };
             match node.directory.plan(&plan) {
                 Err(error) if error.code() == ErrorCode::RoomExists => taken = error,
                 Err(error) => return Err(error),
@@ -231,34 +374,34 @@ impl Shard {
     }
 
     fn send_off(&mut self, key: ConnectionKey, shard: u16, join: JoinRequest) {
-        if shard == self.delivery.shard {
+        if shard == self.env.shard {
             return self.admit_here(key, join);
         }
-        if self.delivery.congested[usize::from(shard)] {
+        if self.outbound.congested[usize::from(shard)] {
             return self.refuse_busy(key, join);
         }
-        let Some(connection) = self.delivery.connections.get_mut(key) else { return };
-        let Some(session) = connection.session.as_deref() else { return };
+        let Some(connection) = self.links.get(key) else { return };
+        let Some(session) = self.sessions.get(key) else { return };
         // The homes of its channels, and the registry of devices, know where it is.
         if session.extras().is_none_or(Extras::may_move)
             && session.rooms.len() == 1
-            && connection.device.is_none()
+            && !connection.is_device
         {
-            connection.departure =
-                Some(Box::new(Departure { target: shard, purpose: Purpose::Join(Box::new(join)) }));
-            self.departing.push(key);
+            let departure = Departure { target: shard, purpose: Purpose::Join(Box::new(join)) };
+            self.depart(key, departure);
+            self.sessions.departing.push(key);
         } else if let Some(joiner) = self.joiner(key) {
             let (joiner, join) = (Box::new(joiner), Box::new(join));
-            self.delivery.post(shard, ShardMail::Join { joiner, join });
+            self.outbound.post(shard, ShardMail::Join { joiner, join });
         }
     }
 
     /// A session of this shard, as one that joins.
     pub(in crate::shard) fn joiner(&self, key: ConnectionKey) -> Option<Joiner> {
-        let connection = self.delivery.connections.get(key)?;
-        let session = connection.session.as_deref()?;
+        let connection = self.links.get(key)?;
+        let session = self.sessions.get(key)?;
         Some(Joiner {
-            shard: self.delivery.shard,
+            shard: self.env.shard,
             connection: key,
             format: connection.dialect.format,
             name: session.name().to_owned(),
@@ -280,7 +423,7 @@ impl Shard {
 
     /// Drops a request: its seat is free again, and the room that was to be created for it is not.
     pub(in crate::shard) fn cancel(&mut self, join: &JoinRequest) {
-        let directory = &self.delivery.node.directory;
+        let directory = &self.env.node.directory;
         if join.create && directory.is_awaited(join.id) {
             directory.remove(join.id);
         } else {
@@ -291,160 +434,45 @@ impl Shard {
     /// Admits a session of this shard to a room of this shard.
     pub(in crate::shard) fn admit_here(&mut self, key: ConnectionKey, join: JoinRequest) {
         match self.joiner(key) {
-            Some(joiner) => self.admit(joiner, join),
+            Some(joiner) => {
+                let (joiner, join) = (Box::new(joiner), Box::new(join));
+                let effect = Effect::Mail(ShardMail::Join { joiner, join });
+                self.outbound.effects.push_back(effect);
+            }
             None => self.cancel(&join),
         }
-    }
-
-    /// On the room's shard: creates the room if it is new, and asks it to admit someone.
-    pub(in crate::shard) fn admit(&mut self, joiner: Joiner, mut join: JoinRequest) {
-        if self.is_shutting_down {
-            self.cancel(&join);
-            return self.refuse(&joiner, join, shutting_down());
-        }
-        if std::mem::take(&mut join.create)
-            && let Some(spec) = join.target.spec()
-        {
-            let creator = Creator::player(joiner.name.clone(), joiner.user.clone());
-            if let Err(error) = self.create_room(join.id, spec, creator, Vec::new()) {
-                self.delivery.node.directory.remove(join.id);
-                join.is_final = true;
-                return self.refuse(&joiner, join, error);
-            }
-            let Some(&room) = self.by_id.get(&join.id) else { return };
-            if let Some(hosted) = self.rooms.get_mut(room) {
-                hosted.founding = true;
-            }
-            self.seat(joiner, join);
-            return self.end_unless_founded(room);
-        }
-        self.seat(joiner, join);
-    }
-
-    /// Seats someone in a room that is there, or is about to be.
-    fn seat(&mut self, mut joiner: Joiner, join: JoinRequest) {
-        let Some(&room) = self.by_id.get(&join.id) else {
-            if self.delivery.node.directory.is_awaited(join.id) {
-                // The player it is created for is on the way.
-                self.parked.push((joiner, join));
-                return;
-            }
-            let text = format!("no room has the id {:?}", join.id);
-            return self.refuse(&joiner, join, Error::new(ErrorCode::RoomNotFound, text));
-        };
-        let Some(hosted) = self.rooms.get_mut(room) else { return };
-        if hosted.room.stage() != Stage::Open && join.target.is_by_key() {
-            // The key is free when the room has ended, which it is about to do.
-            self.parked.push((joiner, join));
-            return;
-        }
-        let Joiner { shard, connection, format, .. } = joiner;
-        let output = if shard == self.delivery.shard {
-            MemberOutput::Here(connection)
-        } else {
-            let address = Arc::clone(&joiner.address);
-            MemberOutput::Elsewhere(Box::new(RemoteSession::new(shard, connection, address)))
-        };
-        let number = join.number;
-        let member = Member::entering(
-            output,
-            format,
-            joiner.snapshots,
-            number,
-            join.request,
-            joiner.is_resumable,
-        );
-        let member = hosted.members.insert(member);
-        let (mut name, mut user) = (std::mem::take(&mut joiner.name), joiner.user.take());
-        let mut seat = None;
-        if let Some(ticket) = &join.ticket {
-            name = ticket.name.clone().unwrap_or(name);
-            user = ticket.user.clone().or(user);
-            seat = ticket.seat.clone();
-        }
-        let reservation = join.target.reservation().map(str::to_owned);
-        let claims = std::mem::take(&mut joiner.claims);
-        let link = link(member);
-        let entrant = Entrant { link, format, name, user, claims, seat, reservation };
-        let outcome = self.call(room, |any, at, out| {
-            if any.is_closed() {
-                return Err(Error::new(ErrorCode::RoomNotFound, "the room has just ended"));
-            }
-            any.join(at, entrant, out)
-        });
-
-        let Some(hosted) = self.rooms.get_mut(room) else { return };
-        let seat = Seat { shard: self.delivery.shard, room, member };
-        // `None` if it was taken out again before the room had said yes.
-        let entered = hosted.members.get_mut(member);
-        let error = match (outcome, entered) {
-            (Some(Ok(Admission::Waiting(player))), Some(waiting)) => {
-                waiting.player = player;
-                // The reserved seat stays so until the room has decided.
-                waiting.hold(join);
-                return self.tell_seated(&joiner, number, seat);
-            }
-            (Some(Ok(Admission::Seated(player))), Some(seated)) => {
-                seated.player = player;
-                seated.admit();
-                self.delivery.node.directory.seated(join.id, hosted.room.summary());
-                hosted.founding = false;
-                hosted.sync_awaited |= hosted.room.sync_hz() == 0;
-                return self.tell_seated(&joiner, number, seat);
-            }
-            (Some(Err(error)), _) => error,
-            (Some(Ok(_)) | None, _) => Error::new(ErrorCode::RoomClosed, "the room ended"),
-        };
-        self.delivery.node.directory.seated(join.id, hosted.room.summary());
-        hosted.members.remove(member);
-        self.refuse(&joiner, join, error);
     }
 
     /// Tells the session where it sits.
     fn tell_seated(&mut self, joiner: &Joiner, number: RoomNumber, seat: Seat) {
         let &Joiner { shard, connection, .. } = joiner;
-        if shard == self.delivery.shard {
+        if shard == self.env.shard {
             self.seated(connection, number, seat);
         } else {
-            self.delivery.post(shard, ShardMail::Seated { connection, number, seat });
+            self.outbound.post(shard, ShardMail::Seated { connection, number, seat });
         }
     }
 
     /// On the session's shard: the room agreed, or holds the player.
     pub(in crate::shard) fn seated(&mut self, key: ConnectionKey, number: RoomNumber, seat: Seat) {
-        let connection = self.delivery.connections.get_mut(key);
-        let heard = connection.as_deref().map_or(self.now, |connection| connection.heard.time());
-        let session = connection.and_then(|connection| connection.session.as_deref_mut());
+        let connection = self.links.get(key);
+        let heard = connection.map_or(self.env.now, |connection| connection.heard.time());
+        let session = self.sessions.get_mut(key);
         let Some(room) = session.and_then(|session| session.room_mut(number)) else {
             // The session ended while its request was on the way.
             return self.go(seat, LeaveReason::ConnectionLost, Farewell::None);
         };
         room.seat = Some(seat);
-        let node = &self.delivery.node;
+        let node = &self.env.node;
         if let Some(place) = node.directory.find(room.id) {
             let settings = node.room_types[usize::from(place.room_type)].settings;
             room.patience = Patience::of(settings);
             room.grace = Duration::from_millis(settings.grace_ms);
             let asks_at = heard.saturating_add(room.patience.ask);
-            self.look_by(key, asks_at);
+            self.links.look_by(key, asks_at);
             self.measure_for(key, number, settings);
         }
         self.seated_away(key, seat);
-    }
-
-    /// On the room's shard: the room, or its shard, did not agree.
-    fn refuse(&mut self, joiner: &Joiner, join: JoinRequest, error: Error) {
-        let &Joiner { shard, connection, .. } = joiner;
-        let is_here = shard == self.delivery.shard;
-        if is_here && !join.may_retry(error.code()) {
-            return self.refused(connection, join, error);
-        }
-        let join = Box::new(join);
-        if is_here {
-            // The directory may not know yet that the room is ending.
-            return self.delivery.refusals.push_back((connection, join, error));
-        }
-        self.delivery.post(shard, ShardMail::Refused { connection, join, error });
     }
 
     /// On the session's shard: a session was refused. It gets the error, or another room if any
@@ -455,7 +483,7 @@ impl Shard {
         mut join: JoinRequest,
         error: Error,
     ) {
-        if let Some(session) = self.delivery.connections.session_mut(key) {
+        if let Some(session) = self.sessions.get_mut(key) {
             session.remove(join.number);
         }
         if join.may_retry(error.code()) {
@@ -465,18 +493,6 @@ impl Shard {
             give_back(join.ticket.take());
             let error = join.answer(error);
             self.send_error(key, Some(join.request), None, &error);
-        }
-    }
-
-    /// Tries the joins again that wait for a room to be created.
-    pub(in crate::shard) fn retry_parked(&mut self) {
-        for (joiner, join) in std::mem::take(&mut self.parked) {
-            if joiner.shard == self.delivery.shard {
-                // The session may have ended.
-                self.admit_here(joiner.connection, join);
-            } else {
-                self.admit(joiner, join);
-            }
         }
     }
 
@@ -492,7 +508,7 @@ impl Shard {
         let retry_after_ms = error.retry_after_ms();
         let message =
             ServerMessage::Error(server::Error { request, room, code, text, retry_after_ms });
-        self.delivery.connections.send(key, &message);
+        self.send(key, &message);
     }
 }
 

@@ -5,21 +5,23 @@ use playfield_wire::ErrorCode;
 
 use crate::founding::Founding;
 use crate::room_id::RoomId;
+use crate::shard::SHUTTING_DOWN;
 use crate::shard::keys::RoomKey;
 use crate::shard::mail::ShardMail;
-use crate::shard::{SHUTTING_DOWN, Shard};
+use crate::shard::rooms::host::{Below, RoomHost};
+use crate::shard::session::outlet::Outlet;
 
-impl Shard {
+impl RoomHost {
     /// Creates a room for a room, or for the node; or finds the one that has its key.
-    pub(in crate::shard) fn found(&mut self, mut founding: Founding) {
+    pub(in crate::shard) fn found(&mut self, below: &mut Below<'_>, mut founding: Founding) {
         if let Some(found) = founding.found {
-            return self.await_room(found, founding);
+            return self.await_room(below, found, founding);
         }
         let seats = std::mem::take(&mut founding.seats);
-        let created = if self.is_shutting_down {
+        let created = if below.env.is_shutting_down {
             Err(shutting_down())
         } else {
-            self.create_room(founding.id, &founding.spec, founding.creator.clone(), seats)
+            self.create_room(below, founding.id, &founding.spec, founding.creator.clone(), seats)
         };
         match created {
             Ok(key) => {
@@ -30,20 +32,20 @@ impl Shard {
                 }
             }
             Err(error) => {
-                self.delivery.node.directory.remove(founding.id);
-                self.not_founded(&founding, error);
+                below.env.node.directory.remove(founding.id);
+                outlet!(below).not_founded(&founding, error);
             }
         }
     }
 
     /// Waits for a room that has the key to open, or to end and leave the key to the next.
-    fn await_room(&mut self, found: RoomId, mut founding: Founding) {
-        let node = &self.delivery.node;
+    fn await_room(&mut self, below: &mut Below<'_>, found: RoomId, mut founding: Founding) {
+        let node = &below.env.node;
         if !founding.answers.is_some_and(|answers| node.asks.is_waiting(answers)) {
             return;
         }
-        if self.is_shutting_down {
-            return self.not_founded(&founding, shutting_down());
+        if below.env.is_shutting_down {
+            return outlet!(below).not_founded(&founding, shutting_down());
         }
         if let Some(&key) = self.by_id.get(&found) {
             match self.rooms.get_mut(key) {
@@ -57,19 +59,19 @@ impl Shard {
             // Its shard has yet to create it.
             self.parked_foundings.push(founding);
         } else {
-            founding.id = RoomId::from_random(self.entropy.bytes());
-            match founding.place(node, self.delivery.shard) {
-                Err(error) => self.not_founded(&founding, error),
-                Ok(shard) if shard == self.delivery.shard => {
-                    self.delivery.local_foundings.push(founding);
+            founding.id = RoomId::from_random(below.env.entropy.bytes());
+            match founding.place(node, below.env.shard) {
+                Err(error) => outlet!(below).not_founded(&founding, error),
+                Ok(shard) if shard == below.env.shard => {
+                    below.outbound.local_foundings.push(founding);
                 }
-                Ok(shard) => self.delivery.post(shard, ShardMail::Found(Box::new(founding))),
+                Ok(shard) => below.outbound.post(shard, ShardMail::Found(Box::new(founding))),
             }
         }
     }
 
     /// Tells those who wait for a room to open, if it has, or will not.
-    pub(super) fn answer_if_open(&mut self, key: RoomKey) {
+    pub(super) fn answer_if_open(&mut self, below: &mut Below<'_>, key: RoomKey) {
         let Some(hosted) = self.rooms.get_mut(key) else { return };
         // If it has ended, those who wait are answered when its key is free.
         if hosted.awaited_by.is_empty() || hosted.room.is_closed() {
@@ -77,12 +79,13 @@ impl Shard {
         }
         let Some(opened) = hosted.room.opened() else { return };
         let (id, awaited_by) = (hosted.id, std::mem::take(&mut hosted.awaited_by));
-        self.answer_founders(id, awaited_by, &opened);
+        self.answer_founders(below, id, awaited_by, &opened);
     }
 
     /// Tells those who wait for this room to open what became of it.
     pub(super) fn answer_founders(
         &mut self,
+        below: &mut Below<'_>,
         id: RoomId,
         awaited_by: Vec<Founding>,
         opened: &Result<(), Error>,
@@ -91,7 +94,7 @@ impl Shard {
             match opened {
                 Ok(()) => {
                     if let Some(answers) = founding.answers {
-                        self.delivery.node.asks.answer(answers, Ok(id.as_str().into()));
+                        below.env.node.asks.answer(answers, Ok(id.as_str().into()));
                     }
                 }
                 Err(error) if may_be_next(error.code()) && founding.searches > 1 => {
@@ -99,20 +102,22 @@ impl Shard {
                     founding.found = Some(id);
                     self.parked_foundings.push(founding);
                 }
-                Err(error) => self.not_founded(&founding, error.clone()),
+                Err(error) => outlet!(below).not_founded(&founding, error.clone()),
             }
         }
     }
 
     /// Tries again what waits for a key.
-    pub(in crate::shard) fn retry_parked_foundings(&mut self) {
+    pub(in crate::shard) fn retry_parked_foundings(&mut self, below: &mut Below<'_>) {
         for founding in std::mem::take(&mut self.parked_foundings) {
-            self.found(founding);
+            self.found(below, founding);
         }
     }
+}
 
+impl Outlet<'_> {
     fn not_founded(&self, founding: &Founding, error: Error) {
-        let node = &self.delivery.node;
+        let node = &self.env.node;
         let Some(answers) = founding.answers else {
             let name = &node.room_types[usize::from(founding.spec.room_type)].name;
             let id = founding.id;

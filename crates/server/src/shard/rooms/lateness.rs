@@ -1,39 +1,12 @@
 //! How late rooms are run: each of them, all of a shard, and which missed syncs for what reason.
 
 use std::fmt;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use crate::shard::rooms::thread_time::ThreadTime;
 
 /// The minimum time between two reports about one room type.
 const REPORT_INTERVAL: Duration = Duration::from_secs(10);
-
-/// Measures how long something takes. Nothing but counters and the log depends on it.
-#[derive(Clone)]
-pub(crate) enum Stopwatch {
-    Running(Instant),
-    /// Set by a test: the time, and how much of it passes with each look, in nanoseconds.
-    Held(Arc<[AtomicU64; 2]>),
-}
-
-impl Stopwatch {
-    pub(crate) fn start() -> Self {
-        Self::Running(Instant::now())
-    }
-
-    pub(crate) fn read(&self) -> Duration {
-        match self {
-            Self::Running(started) => started.elapsed(),
-            Self::Held(held) => {
-                let [nanoseconds, per_look] = &**held;
-                let per_look = per_look.load(Ordering::Relaxed);
-                Duration::from_nanos(nanoseconds.fetch_add(per_look, Ordering::Relaxed))
-            }
-        }
-    }
-}
 
 /// A time in microseconds, for what many rooms keep.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]

@@ -1,14 +1,17 @@
 //! Rooms, as their shard keeps them.
 
+mod acts;
 mod admission;
 pub(crate) mod busy;
 pub(crate) mod capture;
 mod catch_up;
 mod founding;
+pub(crate) mod host;
 pub(crate) mod join;
 pub(crate) mod lateness;
 pub(crate) mod member;
 mod operating;
+mod queue;
 pub(crate) mod record;
 pub(crate) mod schedule;
 mod snapshots;

@@ -11,20 +11,20 @@ use crate::handle::operator::{
 };
 use crate::handle::profile::Capturing;
 use crate::room_id::RoomId;
-use crate::shard::Shard;
 use crate::shard::keys::RoomKey;
 use crate::shard::rooms::Hosted;
 use crate::shard::rooms::capture::{Capture, Captured};
+use crate::shard::rooms::host::{Below, RoomHost};
 use crate::shard::rooms::lateness::Cost;
 use crate::shard::rooms::traffic::{Bytes, Sample};
 
-impl Shard {
-    pub(in crate::shard) fn inspect(&mut self, inspect: Inspect) {
+impl RoomHost {
+    pub(in crate::shard) fn inspect(&mut self, below: &mut Below<'_>, inspect: Inspect) {
         let Inspect { room, viewer, records, answer } = inspect;
-        let now = self.now;
+        let now = below.env.now;
         let inspection = self.room_to_operate(room).map(|key| {
             let hosted = self.rooms.get_mut(key).expect("the room was just found");
-            self.watch.enters(hosted.room_type);
+            below.env.watch.enters(hosted.room_type);
             let any = &mut hosted.room;
             let mut whole = Vec::new();
             let has_state = any.whole(&mut whole);
@@ -35,7 +35,7 @@ impl Shard {
                 any.snapshot(viewer, Format::Json, &mut view);
                 view
             });
-            let load = load(hosted, self.delivery.traffic.of(key), now);
+            let load = load(hosted, self.queues.traffic.of(key), now);
             let any = &mut hosted.room;
             // One that was begun long ago has a gap.
             hosted.record.take_if(|record| record.is_over(now));
@@ -44,9 +44,7 @@ impl Shard {
                 false => Vec::new(),
             };
             Inspection {
-                room_type: self.delivery.node.room_types[usize::from(hosted.room_type)]
-                    .name
-                    .clone(),
+                room_type: below.env.node.room_types[usize::from(hosted.room_type)].name.clone(),
                 players,
                 summary: any.summary().clone(),
                 version: any.version(),
@@ -61,16 +59,16 @@ impl Shard {
         answer.answer(inspection);
     }
 
-    pub(in crate::shard) fn survey(&mut self, survey: Survey) {
+    pub(in crate::shard) fn survey(&mut self, below: &mut Below<'_>, survey: Survey) {
         let Survey { rooms, answer } = survey;
         let mut load_of = |id: &RoomId| {
             let key = *self.by_id.get(id)?;
-            Some(load(self.rooms.get_mut(key)?, self.delivery.traffic.of(key), self.now))
+            Some(load(self.rooms.get_mut(key)?, self.queues.traffic.of(key), below.env.now))
         };
         answer.answer(Ok(rooms.iter().map(&mut load_of).collect()));
     }
 
-    pub(in crate::shard) fn search(&mut self, search: Search) {
+    pub(in crate::shard) fn search(&mut self, below: &mut Below<'_>, search: Search) {
         let Search { rooms, text, limit, answer } = search;
         // A name that many others contain is found all the same.
         let (mut exact, mut others) = (limit, limit);
@@ -90,7 +88,7 @@ impl Shard {
                 has_space
             };
             let players = hosted.room.players(&mut wanted);
-            let room_type = &self.delivery.node.room_types[usize::from(hosted.room_type)].name;
+            let room_type = &below.env.node.room_types[usize::from(hosted.room_type)].name;
             found.extend(players.into_iter().map(|player| FoundPlayer {
                 room_id: id.to_string(),
                 room_type: room_type.clone(),
@@ -100,9 +98,9 @@ impl Shard {
         answer.answer(Ok(found));
     }
 
-    pub(in crate::shard) fn capture(&mut self, capturing: Capturing) {
+    pub(in crate::shard) fn capture(&mut self, below: &mut Below<'_>, capturing: Capturing) {
         let Capturing { room, number, begins, answer } = capturing;
-        let now = self.now;
+        let now = below.env.now;
         let done = self.room_to_operate(room).and_then(|key| {
             let hosted = self.rooms.get_mut(key).expect("the room was just found");
             if let Some((lasts, exchange)) = begins {
@@ -115,7 +113,7 @@ impl Shard {
                     return Err(Error::new(ErrorCode::Refused, text));
                 }
                 let room = &mut *hosted.room;
-                let watch = &self.stopwatch;
+                let watch = &below.env.stopwatch;
                 let capture = Capture::begin(number, now, lasts, exchange, room, watch);
                 hosted.capture = Some(Box::new(capture));
                 return Ok(Captured::default());
@@ -129,10 +127,11 @@ impl Shard {
         answer.answer(done);
     }
 
-    pub(in crate::shard) fn operate(&mut self, operate: Operate) {
+    pub(in crate::shard) fn operate(&mut self, below: &mut Below<'_>, operate: Operate) {
         let Operate { room, operation, answer } = operate;
         let done = self.room_to_operate(room).and_then(|key| {
-            let done = self.call(key, |room, at: Duration, out| room.operate(at, operation, out));
+            let done =
+                self.call(below, key, |room, at: Duration, out| room.operate(at, operation, out));
             done.unwrap_or_else(|| Err(not_found(room)))
         });
         answer.answer(done);

@@ -10,50 +10,60 @@ use playfield_wire::server::{self, ServerMessage, Versions};
 use playfield_wire::{Format, RoomNumber};
 
 use crate::room_id::RoomId;
-use crate::shard::Shard;
 use crate::shard::connection::Kind;
 use crate::shard::connection::patience::Patience;
 use crate::shard::delivery::Delivery;
 use crate::shard::keys::{MemberKey, RoomKey};
 use crate::shard::mail::ShardMail;
 use crate::shard::rooms::Hosted;
+use crate::shard::rooms::host::{Below, RoomHost};
 use crate::shard::rooms::member::{Member, MemberOutput, Renewal, Standing};
 use crate::shard::rooms::sync::{Versioned, is_behind, is_loaded, mark_joined, snapshot_rate};
 use crate::shard::snapshots::Waiting;
 
-impl Shard {
+impl RoomHost {
     /// A member needs a snapshot, because it asked for one or no patch reaches what it has: it is
     /// sent one when it has read what it was sent before, no more often than may be, and one for all
     /// that it asked for until then. What it asked for is never forgotten: it could not go on
     /// without.
-    pub(in crate::shard) fn resync(&mut self, room: RoomKey, key: MemberKey) {
-        let rate = snapshot_rate(&self.delivery);
-        self.make_up_for_syncs(room);
+    pub(in crate::shard) fn resync(
+        &mut self,
+        below: &mut Below<'_>,
+        room: RoomKey,
+        key: MemberKey,
+    ) {
+        let rate = snapshot_rate(&below.env);
+        self.make_up_for_syncs(below, room);
         let Some(hosted) = self.rooms.get_mut(room) else { return };
         let Some(member) = hosted.members.get_mut(key) else { return };
-        let is_behind =
-            is_behind(&mut self.delivery, member) || is_loaded(&mut self.delivery, &member.output);
+        let is_behind = is_behind(&mut delivery!(below, self), member)
+            || is_loaded(&mut delivery!(below, self), &member.output);
         let is_live = matches!(member.standing, Standing::Live);
         member.wants_snapshot = is_behind || is_live;
         let ready_at = member.snapshots.ready_at(rate);
         if is_live && !is_behind {
-            self.queue_snapshot(Waiting::Member(room, key), ready_at);
+            self.queue_snapshot(below, Waiting::Member(room, key), ready_at);
         }
     }
 
     /// Serves a member that waits for a snapshot, in its turn. It may have gone since, or have got
     /// one in another way.
-    pub(in crate::shard) fn serve_member(&mut self, room: RoomKey, key: MemberKey) {
+    pub(in crate::shard) fn serve_member(
+        &mut self,
+        below: &mut Below<'_>,
+        room: RoomKey,
+        key: MemberKey,
+    ) {
         let Some(hosted) = self.rooms.get_mut(room) else { return };
         let Some(member) = hosted.members.get_mut(key) else { return };
         if let MemberOutput::Elsewhere(session) = &member.output
             && let Some(renewal) = session.renewal
         {
-            return self.renew_for_other(room, key, renewal);
+            return self.renew_for_other(below, room, key, renewal);
         }
         match &member.standing {
-            _ if member.wants_snapshot => self.send_snapshot(room, key),
-            Standing::Entering(entering) if entering.synced => self.enter_late(room, key),
+            _ if member.wants_snapshot => self.send_snapshot(below, room, key),
+            Standing::Entering(entering) if entering.synced => self.enter_late(below, room, key),
             // A sync that shows the player to the room may send the snapshot too.
             Standing::Entering(_) if hosted.room.sync_hz() == 0 => {
                 hosted.sync_awaited = true;
@@ -63,67 +73,75 @@ impl Shard {
         }
     }
 
-    fn send_snapshot(&mut self, room: RoomKey, key: MemberKey) {
-        let rate = snapshot_rate(&self.delivery);
-        self.make_up_for_syncs(room);
+    fn send_snapshot(&mut self, below: &mut Below<'_>, room: RoomKey, key: MemberKey) {
+        let rate = snapshot_rate(&below.env);
+        self.make_up_for_syncs(below, room);
         let Some(hosted) = self.rooms.get_mut(room) else { return };
-        let clock = hosted.clock(self.now);
+        let clock = hosted.clock(below.env.now);
         let Some(member) = hosted.members.get_mut(key) else { return };
-        let is_behind =
-            is_behind(&mut self.delivery, member) || is_loaded(&mut self.delivery, &member.output);
+        let is_behind = is_behind(&mut delivery!(below, self), member)
+            || is_loaded(&mut delivery!(below, self), &member.output);
         if is_behind || !matches!(member.standing, Standing::Live) {
             // It is asked for again when the client has read that.
             return;
         }
         let ready_at = member.snapshots.ready_at(rate);
-        if ready_at > self.now {
-            return self.queue_snapshot(Waiting::Member(room, key), ready_at);
+        if ready_at > below.env.now {
+            return self.queue_snapshot(below, Waiting::Member(room, key), ready_at);
         }
         member.wants_snapshot = false;
-        member.snapshots.take(self.now, rate);
+        member.snapshots.take(below.env.now, rate);
         let now = Versioned { epoch: hosted.epoch, clock, history: &hosted.history };
         let (room, place) = (&mut *hosted.room, (room, key));
-        snapshot(&mut self.delivery, place, member, room, now);
+        snapshot(&mut delivery!(below, self), place, member, room, now);
     }
 
     /// Sends `joined` to a member that was there at the last sync, and had to wait for its turn.
-    fn enter_late(&mut self, room: RoomKey, key: MemberKey) {
-        let rate = snapshot_rate(&self.delivery);
-        self.make_up_for_syncs(room);
+    fn enter_late(&mut self, below: &mut Below<'_>, room: RoomKey, key: MemberKey) {
+        let rate = snapshot_rate(&below.env);
+        self.make_up_for_syncs(below, room);
         let Some(hosted) = self.rooms.get_mut(room) else { return };
-        let clock = hosted.clock(self.now);
+        let clock = hosted.clock(below.env.now);
         let named = (hosted.id, hosted.room_type);
         let Some(member) = hosted.members.get_mut(key) else { return };
         // The next sync is for these, or what ends their wait.
-        if self.delivery.is_held(member) || is_loaded(&mut self.delivery, &member.output) {
+        if delivery!(below, self).is_held(member)
+            || is_loaded(&mut delivery!(below, self), &member.output)
+        {
             return;
         }
-        if !self.delivery.has_space(&member.output, 0) {
-            return self.delivery.doom(member, false);
+        if !delivery!(below, self).has_space(&member.output, 0) {
+            return delivery!(below, self).doom(member, false);
         }
-        member.snapshots.take(self.now, rate);
+        member.snapshots.take(below.env.now, rate);
         let now = Versioned { epoch: hosted.epoch, clock, history: &hosted.history };
         let (room, place) = (&mut *hosted.room, (room, key));
-        enter(&mut self.delivery, place, member, room, named, now);
+        enter(&mut delivery!(below, self), place, member, room, named, now);
     }
 
     /// Sends a session of another shard that has come back what brings the copy up to date.
-    fn renew_for_other(&mut self, room: RoomKey, key: MemberKey, renewal: Renewal) {
-        let body = match self.renew_copy(room, key, renewal.copy) {
+    fn renew_for_other(
+        &mut self,
+        below: &mut Below<'_>,
+        room: RoomKey,
+        key: MemberKey,
+        renewal: Renewal,
+    ) {
+        let body = match self.renew_copy(below, room, key, renewal.copy) {
             Ok(body) => body,
             Err(ready_at) => {
-                return self.queue_snapshot(Waiting::Member(room, key), ready_at);
+                return self.queue_snapshot(below, Waiting::Member(room, key), ready_at);
             }
         };
         let Some(hosted) = self.rooms.get_mut(room) else { return };
         let Some(member) = hosted.members.get_mut(key) else { return };
         // What it was sent comes before the answer.
-        self.delivery.ship(member);
+        delivery!(below, self).ship(member);
         let MemberOutput::Elsewhere(session) = &mut member.output else { return };
         session.renewal = None;
         let (shard, connection, number) = (session.shard, session.connection, renewal.number);
         let answer = ShardMail::Returned { connection, room: member.number, number, body };
-        self.delivery.post(shard, answer);
+        below.outbound.post(shard, answer);
     }
 
     /// The message that brings the copy of a client that has come back up to date: a patch from the
@@ -134,15 +152,16 @@ impl Shard {
     /// If it needs a snapshot sooner after others than may be: when it may have it.
     pub(in crate::shard) fn renew_copy(
         &mut self,
+        below: &mut Below<'_>,
         room: RoomKey,
         key: MemberKey,
         copy: Option<ResumeRoom>,
     ) -> Result<Vec<u8>, Duration> {
         let mut body = Vec::new();
-        let (rate, place) = (snapshot_rate(&self.delivery), room);
-        self.make_up_for_syncs(room);
+        let (rate, place) = (snapshot_rate(&below.env), room);
+        self.make_up_for_syncs(below, room);
         let Some(hosted) = self.rooms.get_mut(room) else { return Ok(body) };
-        let clock = hosted.clock(self.now);
+        let clock = hosted.clock(below.env.now);
         let Hosted { room, members, epoch, history, .. } = hosted;
         let Some(member) = members.get_mut(key) else { return Ok(body) };
         if !matches!(member.standing, Standing::Live) {
@@ -163,8 +182,8 @@ impl Shard {
             if changed {
                 member.has_again(base);
                 member.is_now_at(versions.version, synced, history);
-                self.delivery.counters.patches += 1;
-                self.delivery.traffic.sent(place, body.len());
+                below.env.counters.patches += 1;
+                self.queues.traffic.sent(place, body.len());
                 return Ok(body);
             }
             body.clear();
@@ -174,22 +193,22 @@ impl Shard {
             }
         }
         let ready_at = member.snapshots.ready_at(rate);
-        if ready_at > self.now {
+        if ready_at > below.env.now {
             return Err(ready_at);
         }
-        member.snapshots.take(self.now, rate);
+        member.snapshots.take(below.env.now, rate);
         member.wants_snapshot = false;
         let version = clock.max(latest);
         member.is_now_at(version, synced, history);
         write_snapshot(&mut **room, player, format, number, (*epoch, version), &mut body);
-        self.delivery.traffic.sent(place, body.len());
+        self.queues.traffic.sent(place, body.len());
         Ok(body)
     }
 }
 
 /// Sends a member that is seated `joined`, a snapshot and the events since it came.
 pub(super) fn enter(
-    delivery: &mut Delivery,
+    delivery: &mut Delivery<'_>,
     place: (RoomKey, MemberKey),
     member: &mut Member,
     room: &mut dyn AnyRoom,
@@ -200,7 +219,7 @@ pub(super) fn enter(
     let Standing::Entering(entering) = &mut member.standing else { return };
     let request = entering.request;
     member.standing = Standing::Live;
-    let room_type = &delivery.node.room_types[usize::from(room_type)];
+    let room_type = &delivery.env.node.room_types[usize::from(room_type)];
     let joined = ServerMessage::Joined(server::Joined {
         request,
         room: member.number,
@@ -217,7 +236,7 @@ pub(super) fn enter(
     });
     delivery.send(place, member, &joined);
     if let MemberOutput::Here(connection) = member.output {
-        mark_joined(delivery, connection, member.number);
+        mark_joined(delivery.sessions, connection, member.number);
     }
     snapshot(delivery, place, member, room, now);
     for event in events {
@@ -226,7 +245,7 @@ pub(super) fn enter(
 }
 
 fn snapshot(
-    delivery: &mut Delivery,
+    delivery: &mut Delivery<'_>,
     place: (RoomKey, MemberKey),
     member: &mut Member,
     room: &mut dyn AnyRoom,

@@ -11,15 +11,18 @@ use playfield_wire::server::{self, ServerMessage, Versions};
 
 use crate::shard::connection::Kind;
 use crate::shard::delivery::Delivery;
+use crate::shard::env::Env;
+use crate::shard::env::nanoseconds;
 use crate::shard::keys::{ConnectionKey, MemberKey, RoomKey};
 use crate::shard::parcels::pack;
 use crate::shard::rooms::Hosted;
+use crate::shard::rooms::host::{Below, RoomHost};
 use crate::shard::rooms::lateness::Cost;
 use crate::shard::rooms::member::{Member, MemberOutput, Standing};
 use crate::shard::rooms::snapshots::{enter, write_snapshot};
 use crate::shard::session::allowance::Rate;
+use crate::shard::session::sessions::Sessions;
 use crate::shard::snapshots::Waiting;
-use crate::shard::{Shard, nanoseconds};
 
 /// Why a room is synced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,29 +60,34 @@ pub(super) struct Versioned<'a> {
     pub(super) history: &'a SyncHistory,
 }
 
-impl Shard {
+impl RoomHost {
     /// Syncs a room, and gives every member what it lacks.
-    pub(in crate::shard) fn sync_room(&mut self, key: RoomKey, cause: Cause) {
-        let probing = self.probing(key);
-        let began = self.stopwatch.read();
+    pub(in crate::shard) fn sync_room(
+        &mut self,
+        below: &mut Below<'_>,
+        key: RoomKey,
+        cause: Cause,
+    ) {
+        let probing = self.probing(below, key);
+        let began = below.env.stopwatch.read();
         let mut version = 0;
-        self.call(key, |room, at, out| {
+        self.call(below, key, |room, at, out| {
             version = room.version();
             if !room.is_closed() {
                 room.sync(at, out);
             }
         });
-        let synced = self.stopwatch.read();
+        let synced = below.env.stopwatch.read();
         let Some(hosted) = self.rooms.get_mut(key) else { return };
-        self.delivery.counters.syncs += 1;
+        below.env.counters.syncs += 1;
         let regular_before = hosted.regular_syncs;
         if let Cause::Clock { due } = cause {
             hosted.regular_syncs += due;
         }
-        let clock = hosted.clock(self.now);
-        let every = self.delivery.node.config.check_every_syncs;
+        let clock = hosted.clock(below.env.now);
+        let every = below.env.node.config.check_every_syncs;
         let is_check_due = has_passed(every, regular_before, hosted.regular_syncs);
-        let rate = snapshot_rate(&self.delivery);
+        let rate = snapshot_rate(&below.env);
         hosted.history.synced(clock, hosted.room.version());
         hosted.is_quiet = matches!(cause, Cause::Clock { .. })
             && hosted.room.version() == version + 1
@@ -94,7 +102,7 @@ impl Shard {
         for (member_key, member) in members.iter_mut() {
             let place = (key, member_key);
             let is_told = matches!(member.standing, Standing::Live);
-            if !is_told && self.delivery.is_held(member) {
+            if !is_told && delivery!(below, self).is_held(member) {
                 // A client that is away is sent `joined` later.
                 continue;
             }
@@ -102,12 +110,12 @@ impl Shard {
                 Standing::Live => {
                     let before = member.sent;
                     let force = cause == Cause::Last;
-                    if patch(&mut self.delivery, place, member, &mut **room, now, force) {
+                    if patch(&mut delivery!(below, self), place, member, &mut **room, now, force) {
                         waiting.push((member_key, member.snapshots.ready_at(rate)));
                     }
                     if is_check_due || (!has_rate && has_passed(every, before, member.sent)) {
                         beside(Beside::Checks);
-                        check(&mut self.delivery, place, member, &mut **room);
+                        check(&mut delivery!(below, self), place, member, &mut **room);
                         beside(Beside::Player);
                     }
                 }
@@ -115,7 +123,7 @@ impl Shard {
                 // that ends does not wait for that: the player was in it, and is sent that.
                 Standing::Entering(entering)
                     if entering.seated
-                        && member.snapshots.ready_at(rate) > self.now
+                        && member.snapshots.ready_at(rate) > below.env.now
                         && cause != Cause::Last =>
                 {
                     waiting.push((member_key, member.snapshots.ready_at(rate)));
@@ -124,29 +132,29 @@ impl Shard {
                 Standing::Entering(entering)
                     if entering.seated
                         && cause != Cause::Last
-                        && is_loaded(&mut self.delivery, &member.output) => {}
+                        && is_loaded(&mut delivery!(below, self), &member.output) => {}
                 Standing::Entering(entering)
-                    if entering.seated && !self.delivery.has_space(&member.output, 0) =>
+                    if entering.seated && !delivery!(below, self).has_space(&member.output, 0) =>
                 {
-                    self.delivery.doom(member, false);
+                    delivery!(below, self).doom(member, false);
                 }
                 Standing::Entering(entering)
                     if entering.seated
                         && cause != Cause::Last
-                        && !self.snapshots.is_free(self.now) =>
+                        && !below.sessions.snapshots.is_free(below.env.now) =>
                 {
                     entering.synced = true;
-                    waiting.push((member_key, self.now));
+                    waiting.push((member_key, below.env.now));
                 }
                 Standing::Entering(entering) if entering.seated => {
-                    if member.snapshots.ready_at(rate) <= self.now {
-                        member.snapshots.take(self.now, rate);
+                    if member.snapshots.ready_at(rate) <= below.env.now {
+                        member.snapshots.take(below.env.now, rate);
                     }
-                    let began = self.stopwatch.read();
-                    enter(&mut self.delivery, place, member, &mut **room, named, now);
-                    let took = self.stopwatch.read().saturating_sub(began);
-                    self.delivery.charge(place, &mut member.output, self.now, took);
-                    self.snapshots.spent(self.now, took);
+                    let began = below.env.stopwatch.read();
+                    enter(&mut delivery!(below, self), place, member, &mut **room, named, now);
+                    let took = below.env.stopwatch.read().saturating_sub(began);
+                    delivery!(below, self).charge(place, &mut member.output, took);
+                    below.sessions.snapshots.spent(below.env.now, took);
                 }
                 // Only while its own join is being asked for, and no sync runs then.
                 Standing::Entering(_) => {}
@@ -156,44 +164,49 @@ impl Shard {
         if room.may_leave_out() {
             let live =
                 members.iter_mut().filter(|(_, member)| matches!(member.standing, Standing::Live));
-            self.delivery.counters.left_out +=
+            below.env.counters.left_out +=
                 live.map(|(_, member)| room.left_out(member.player)).sum::<u64>();
         }
         let sync = synced.saturating_sub(began);
-        let patches = self.stopwatch.read().saturating_sub(synced);
+        let patches = below.env.stopwatch.read().saturating_sub(synced);
         drop(probing);
-        self.delivery.counters.syncs_ns += nanoseconds(sync);
-        self.delivery.counters.patches_ns += nanoseconds(patches);
+        below.env.counters.syncs_ns += nanoseconds(sync);
+        below.env.counters.patches_ns += nanoseconds(patches);
         self.busy.ran(hosted.room_type, sync + patches);
         let took = hosted.ticking + sync + patches;
         if matches!(cause, Cause::Clock { .. }) {
             hosted.cost = Cost::new(std::mem::take(&mut hosted.ticking), sync, patches);
         }
         if let Some(capture) = &mut hosted.capture {
-            capture.synced(&mut *hosted.room, took, &self.stopwatch);
-            hosted.capture.take_if(|capture| capture.is_over(self.now));
+            capture.synced(&mut *hosted.room, took, &below.env.stopwatch);
+            hosted.capture.take_if(|capture| capture.is_over(below.env.now));
         }
         for (member, at) in waiting {
-            self.queue_snapshot(Waiting::Member(key, member), at);
+            self.queue_snapshot(below, Waiting::Member(key, member), at);
         }
     }
 
     /// Measures by field what this thread does, if rooms of this type are measured.
-    fn probing(&self, key: RoomKey) -> Option<Probing> {
+    fn probing(&self, below: &mut Below<'_>, key: RoomKey) -> Option<Probing> {
         let hosted = self.rooms.get(key)?;
-        let room_type = &self.delivery.node.room_types[usize::from(hosted.room_type)];
+        let room_type = &below.env.node.room_types[usize::from(hosted.room_type)];
         room_type.probe.as_ref().map(SyncProbe::begin)
     }
 
     /// Gives a member whose earlier output went out what it missed meanwhile: one patch to now, or
     /// the snapshot it asked for.
-    pub(in crate::shard) fn catch_up(&mut self, room: RoomKey, key: MemberKey) {
-        self.make_up_for_syncs(room);
+    pub(in crate::shard) fn catch_up(
+        &mut self,
+        below: &mut Below<'_>,
+        room: RoomKey,
+        key: MemberKey,
+    ) {
+        self.make_up_for_syncs(below, room);
         let Some(hosted) = self.rooms.get_mut(room) else { return };
-        let clock = hosted.clock(self.now);
+        let clock = hosted.clock(below.env.now);
         let Some(member) = hosted.members.get_mut(key) else { return };
         if member.wants_snapshot {
-            return self.resync(room, key);
+            return self.resync(below, room, key);
         }
         if matches!(member.standing, Standing::Entering(_)) {
             if hosted.room.sync_hz() == 0 {
@@ -205,8 +218,8 @@ impl Shard {
         if std::mem::take(&mut member.lagging) && matches!(member.standing, Standing::Live) {
             let now = Versioned { epoch: hosted.epoch, clock, history: &hosted.history };
             let any = &mut *hosted.room;
-            if patch(&mut self.delivery, (room, key), member, any, now, false) {
-                self.resync(room, key);
+            if patch(&mut delivery!(below, self), (room, key), member, any, now, false) {
+                self.resync(below, room, key);
             }
         }
     }
@@ -235,27 +248,27 @@ impl Shard {
 }
 
 /// Whether earlier output is still on its way to a member's client.
-pub(super) fn is_behind(delivery: &mut Delivery, member: &Member) -> bool {
+pub(super) fn is_behind(delivery: &mut Delivery<'_>, member: &Member) -> bool {
     match &member.output {
-        MemberOutput::Here(connection) => delivery.connections.lags(*connection),
+        MemberOutput::Here(connection) => delivery.links.lags(*connection),
         MemberOutput::Elsewhere(session) => session.in_flight > 0 || session.held,
     }
 }
 
 /// Whether too much waits for a member's client for a snapshot to follow it. When the client has
 /// read it, the member [catches up](Shard::catch_up).
-pub(super) fn is_loaded(delivery: &mut Delivery, output: &MemberOutput) -> bool {
+pub(super) fn is_loaded(delivery: &mut Delivery<'_>, output: &MemberOutput) -> bool {
     match output {
-        MemberOutput::Here(connection) => delivery.connections.is_loaded(*connection),
+        MemberOutput::Here(connection) => delivery.links.is_loaded(*connection),
         MemberOutput::Elsewhere(session) => {
-            session.is_behind(delivery.node.config.outbox_high_bytes)
+            session.is_behind(delivery.env.node.config.outbox_high_bytes)
         }
     }
 }
 
 /// How often a member is sent a snapshot because it came in or asked.
-pub(super) fn snapshot_rate(delivery: &Delivery) -> Rate {
-    Rate::per_second("resyncs_per_second_max", delivery.node.config.resyncs_per_second_max)
+pub(super) fn snapshot_rate(env: &Env) -> Rate {
+    Rate::per_second("resyncs_per_second_max", env.node.config.resyncs_per_second_max)
 }
 
 /// Sends the patch from what the member has to now, if anything changed that it sees. While earlier
@@ -265,7 +278,7 @@ pub(super) fn snapshot_rate(delivery: &Delivery) -> Rate {
 /// member has to be given a place in the queue for one.
 #[inline]
 fn patch(
-    delivery: &mut Delivery,
+    delivery: &mut Delivery<'_>,
     place: (RoomKey, MemberKey),
     member: &mut Member,
     room: &mut dyn AnyRoom,
@@ -300,7 +313,7 @@ fn patch(
     let force = force && delivery.has_space(&member.output, 0) && !delivery.is_held(member);
     let written = match &mut member.output {
         MemberOutput::Here(connection) => {
-            delivery.connections.append_unless_blocked(*connection, force, |dialect, out| {
+            delivery.links.append_unless_blocked(*connection, force, |dialect, out| {
                 let mut changed = false;
                 dialect.write_with(out, |out| changed = write(out));
                 changed
@@ -315,7 +328,7 @@ fn patch(
             if !changed {
                 session.out.truncate(start);
             } else if start == 0 {
-                delivery.remote_dirty.push(place);
+                delivery.queues.remote_dirty.push(place);
             }
             Some(changed)
         }
@@ -325,9 +338,9 @@ fn patch(
             member.sent = version;
             member.clean = synced;
             member.remember(now.history);
-            delivery.counters.patches += 1;
-            delivery.connections.messages_out += 1;
-            delivery.traffic.sent(place.0, bytes);
+            delivery.env.counters.patches += 1;
+            delivery.links.messages_out += 1;
+            delivery.queues.traffic.sent(place.0, bytes);
         }
         // The client's copy equals this version of the room too.
         Some(false) => member.clean = synced,
@@ -337,7 +350,7 @@ fn patch(
                 return false;
             }
             member.lagging = true;
-            delivery.counters.conflated += 1;
+            delivery.env.counters.conflated += 1;
         }
     }
     false
@@ -346,9 +359,9 @@ fn patch(
 /// No patch reaches what the member has. Whether it needs a place in the queue: not if it has one,
 /// or has much to read before.
 #[cold]
-fn needs_snapshot(delivery: &mut Delivery, member: &mut Member) -> bool {
+fn needs_snapshot(delivery: &mut Delivery<'_>, member: &mut Member) -> bool {
     if !std::mem::replace(&mut member.lagging, true) {
-        delivery.counters.conflated += 1;
+        delivery.env.counters.conflated += 1;
     }
     if is_behind(delivery, member) || is_loaded(delivery, &member.output) {
         return false;
@@ -359,11 +372,11 @@ fn needs_snapshot(delivery: &mut Delivery, member: &mut Member) -> bool {
 /// Whether a patch that is skipped would have held something. Asked until one would: what a member
 /// is behind with shows in the versions of events and in whether it is sent a check.
 #[cold]
-fn is_changed(delivery: &mut Delivery, member: &Member, room: &mut dyn AnyRoom) -> bool {
-    let mut body = delivery.connections.buffer();
+fn is_changed(delivery: &mut Delivery<'_>, member: &Member, room: &mut dyn AnyRoom) -> bool {
+    let mut body = delivery.links.buffer();
     let is_changed = !room.reaches(member.clean)
         || room.patch(member.player, member.clean, member.format, &mut body);
-    delivery.connections.recycle(body);
+    delivery.links.recycle(body);
     is_changed
 }
 
@@ -377,7 +390,7 @@ pub(super) fn has_passed(every: u64, before: u64, now: u64) -> bool {
 /// since what everyone sees is gone through once for all of them. It leaves in one write with their
 /// patches.
 fn check(
-    delivery: &mut Delivery,
+    delivery: &mut Delivery<'_>,
     place: (RoomKey, MemberKey),
     member: &mut Member,
     room: &mut dyn AnyRoom,
@@ -397,11 +410,11 @@ fn check(
 
 /// From here on the session may speak to the room.
 pub(in crate::shard) fn mark_joined(
-    delivery: &mut Delivery,
+    sessions: &mut Sessions,
     connection: ConnectionKey,
     number: RoomNumber,
 ) {
-    if let Some(session) = delivery.connections.session_mut(connection) {
+    if let Some(session) = sessions.get_mut(connection) {
         session.told_joined(number);
     }
 }

@@ -9,11 +9,11 @@ use crate::auth::{Decided, Decision, Identity, authenticator_failed, check_user}
 use crate::background::Underway;
 use crate::config::Config;
 use crate::panics::guard;
-use crate::shard::Shard;
 use crate::shard::keys::ConnectionKey;
 use crate::shard::rooms::join::JoinTarget;
 use crate::shard::session::allowance::Rate;
 use crate::shard::session::messages::unknown_type;
+use crate::shard::session::outlet::Outlet;
 use crate::tickets::{TicketPass, TicketRoom};
 
 /// A verified ticket, as long as `Server::admit` decides about its user.
@@ -33,7 +33,7 @@ impl PendingTicket {
     }
 }
 
-impl Shard {
+impl Outlet<'_> {
     /// Joins the room that a ticket names, once its user is admitted.
     pub(in crate::shard) fn join_by_ticket(
         &mut self,
@@ -41,46 +41,46 @@ impl Shard {
         request: RequestNumber,
         ticket: &str,
     ) {
-        let moment = self.delivery.node.users.moment();
+        let moment = self.env.node.users.moment();
         let pass = match self.redeem(key, ticket) {
             Ok(pass) => pass,
             Err(error) => return self.refuse_join(key, request, &error),
         };
-        let by = self.now + self.delivery.node.config.hello_timeout();
+        let by = self.env.now + self.env.node.config.hello_timeout();
         let mut pending =
             PendingTicket { request, pass, moment, by, underway: Underway::default() };
         let deciding = match self.admit_by_ticket(key, &pending.pass) {
             Decision::Now(decided) => return self.enter_by_ticket(key, pending, decided),
             Decision::Later(deciding) => deciding,
         };
-        match self.delivery.background.decide(self.delivery.shard, key, deciding) {
+        match self.outbound.background.decide(self.env.shard, key, deciding) {
             Ok(underway) => pending.underway = underway,
             Err(error) => return self.enter_by_ticket(key, pending, Err(error)),
         }
         // What the client sends after it is handled after it.
-        let Some(connection) = self.delivery.connections.get_mut(key) else { return };
-        let Some(session) = connection.session.as_deref_mut() else { return };
+        let Some(connection) = self.links.get_mut(key) else { return };
+        let Some(session) = self.sessions.get_mut(key) else { return };
         session.extras_mut().ticket = Some(Box::new(pending));
         connection.pause.ticket = true;
-        self.look_at(key, by);
+        self.links.look_at(key, by);
     }
 
     /// Verifies a ticket, and uses it.
     fn redeem(&mut self, key: ConnectionKey, ticket: &str) -> Result<TicketPass, Error> {
-        let node = &self.delivery.node;
+        let node = &self.env.node;
         let bad = |text: &str| Error::new(ErrorCode::BadTicket, text);
         let checker = node.tickets.as_ref().ok_or_else(|| bad("this node accepts no tickets"))?;
         let gone = || Error::new(ErrorCode::Internal, "the session ended");
-        let session = self.delivery.connections.session_mut(key).ok_or_else(gone)?;
+        let session = self.sessions.get_mut(key).ok_or_else(gone)?;
         // Verifying costs more than most requests.
         let rate = misses(&node.config);
-        session.allowances().misses.check(self.now, rate)?;
+        session.allowances().misses.check(self.env.now, rate)?;
         let redeem = || checker.redeem(ticket, session.user());
         let failed = || Err(Error::new(ErrorCode::Internal, "the check of tickets failed"));
         let pass = match guard("the check of tickets", redeem).unwrap_or_else(failed) {
             Ok(pass) => pass,
             Err(error) => {
-                session.allowances_mut().misses.take(self.now, rate);
+                session.allowances_mut().misses.take(self.env.now, rate);
                 return Err(error);
             }
         };
@@ -94,7 +94,7 @@ impl Shard {
         match refused {
             Ok(()) => Ok(pass),
             Err(error) => {
-                session.allowances_mut().misses.take(self.now, rate);
+                session.allowances_mut().misses.take(self.env.now, rate);
                 (pass.give_back)();
                 Err(error)
             }
@@ -103,10 +103,10 @@ impl Shard {
 
     /// Whether the node admits the user of a ticket. The session's own user was admitted already.
     fn admit_by_ticket(&mut self, key: ConnectionKey, pass: &TicketPass) -> Decision {
-        let session = self.delivery.connections.session_mut(key);
+        let session = self.sessions.get_mut(key);
         let own = session.as_deref().and_then(|session| session.user());
         let user = pass.user.as_deref().filter(|user| own != Some(*user));
-        let (Some(admit), Some(user)) = (&self.delivery.node.admit, user) else {
+        let (Some(admit), Some(user)) = (&self.env.node.admit, user) else {
             return Ok(Identity::default()).into();
         };
         let name = pass.name.as_deref().or(session.as_deref().map(|session| session.name()));
@@ -124,8 +124,8 @@ impl Shard {
         decision: u64,
         decided: Decided,
     ) {
-        let Some(connection) = self.delivery.connections.get_mut(key) else { return };
-        let session = connection.session.as_deref_mut();
+        let Some(connection) = self.links.get_mut(key) else { return };
+        let session = self.sessions.get_mut(key);
         let is_it = |pending: &mut Box<PendingTicket>| pending.underway.decision == decision;
         let Some(pending) = session.and_then(|session| session.extras_mut().ticket.take_if(is_it))
         else {
@@ -137,23 +137,23 @@ impl Shard {
 
     /// Refuses a ticket whose user was not decided about in time.
     pub(in crate::shard) fn expire_ticket(&mut self, key: ConnectionKey) {
-        let session = self.delivery.connections.session_mut(key);
+        let session = self.sessions.get_mut(key);
         let pending = session.and_then(|session| session.extras()?.ticket.as_deref());
         let Some((by, decision)) = pending.map(|of| (of.by, of.underway.decision)) else { return };
-        if self.now < by {
-            return self.look_by(key, by);
+        if self.env.now < by {
+            return self.links.look_by(key, by);
         }
-        let ms = self.delivery.node.config.hello_timeout_ms;
+        let ms = self.env.node.config.hello_timeout_ms;
         let text = format!("hello_timeout_ms: the ticket's user was not decided about in {ms} ms");
         self.ticket_decided(key, decision, Err(Error::new(ErrorCode::Timeout, text)));
-        self.resumed.push(key);
+        self.links.resumed.push(key);
     }
 
     fn enter_by_ticket(&mut self, key: ConnectionKey, pending: PendingTicket, decided: Decided) {
         let PendingTicket { request, pass, moment, .. } = pending;
-        let rate = misses(&self.delivery.node.config);
-        if let (Err(_), Some(session)) = (&decided, self.delivery.connections.session_mut(key)) {
-            session.allowances_mut().misses.take(self.now, rate);
+        let rate = misses(&self.env.node.config);
+        if let (Err(_), Some(session)) = (&decided, self.sessions.get_mut(key)) {
+            session.allowances_mut().misses.take(self.env.now, rate);
         }
         let target = decided.and_then(|_| {
             let target = self.target_of(&pass.room)?;
@@ -175,7 +175,7 @@ impl Shard {
         match room {
             TicketRoom::Id(id) => Ok(JoinTarget::Room(id.clone())),
             TicketRoom::Key { room_type, key } => {
-                let number = self.delivery.node.room_type(room_type);
+                let number = self.env.node.room_type(room_type);
                 let number = number.ok_or_else(|| unknown_type(room_type))?;
                 Ok(JoinTarget::Key(number, key.clone()))
             }

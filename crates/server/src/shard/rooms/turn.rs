@@ -13,17 +13,19 @@ use playfield_wire::ErrorCode;
 
 use crate::memory::shrink_map;
 use crate::room_id::RoomId;
+use crate::shard::Shard;
 use crate::shard::delivery::HostedRoomOutput;
+use crate::shard::env::nanoseconds;
 use crate::shard::keys::{RoomKey, link};
 use crate::shard::rooms::Hosted;
 use crate::shard::rooms::catch_up::CatchUp;
+use crate::shard::rooms::host::{Below, RoomHost};
 use crate::shard::rooms::join::RoomSpec;
 use crate::shard::rooms::lateness::{Cost, Late, LongestSync};
 use crate::shard::rooms::schedule::{Beat, before};
 use crate::shard::rooms::sync::Cause;
 use crate::shard::rooms::thread_time::ThreadTime;
 use crate::shard::slab::Slab;
-use crate::shard::{Shard, nanoseconds};
 
 /// How long rooms are run in one turn, before what they sent is written. Those that are due and
 /// were not run come first in the next.
@@ -33,30 +35,65 @@ const ROOMS_PER_TURN: Duration = Duration::from_millis(10);
 const PASSED_BEFORE_REST: u64 = 4;
 
 impl Shard {
+    /// Follows up every room that was called: the directory learns what changed, a room that wants
+    /// a sync gets it, players of a room that ends get the last one and leave, and a room that
+    /// ended is dropped. Then those who were refused get an error or another room. Connections that
+    /// can't be kept are closed on the way, which calls rooms again.
+    pub(in crate::shard) fn settle(&mut self) {
+        loop {
+            while let Some((connection, code, text)) = self.links.doomed.pop() {
+                match code {
+                    ErrorCode::TooFast => outlet!(self).close_too_fast(connection, &text),
+                    _ => outlet!(self).fail(connection, code, &text),
+                }
+                self.apply_effects();
+            }
+            self.close_leaving();
+            self.host.take_out_given_up(&mut below!(self));
+            self.topics.deliver_device_mail(&mut outlet!(self));
+            self.deliver_user_mail();
+            self.apply_effects();
+            if let Some(key) = self.host.touched.pop() {
+                self.host.settle_room(&mut below!(self), key);
+                continue;
+            }
+            // Now that the directory knows of rooms that are ending or have ended, none is picked
+            // again.
+            let Some((connection, join, error)) = self.host.queues.refusals.pop_front() else {
+                break;
+            };
+            outlet!(self).refused(connection, *join, error);
+            self.apply_effects();
+        }
+    }
+}
+
+impl RoomHost {
     /// Makes a room that the directory knows of already.
     pub(in crate::shard) fn create_room(
         &mut self,
+        below: &mut Below<'_>,
         id: RoomId,
         spec: &RoomSpec,
         creator: Creator,
         seats: Vec<ReservedSeat>,
     ) -> Result<RoomKey, Error> {
-        let room_type = &self.delivery.node.room_types[usize::from(spec.room_type)];
+        let room_type = &below.env.node.room_types[usize::from(spec.room_type)];
         let birth = Birth {
             id: id.to_string(),
             room_type: room_type.name.clone(),
             key: spec.key.as_ref().map(|key| Arc::clone(&key.text)),
             key_origin: spec.key_origin(),
-            seed: self.entropy.number(),
+            seed: below.env.entropy.number(),
             settings: room_type.settings,
             private: spec.private,
             options: &spec.options,
             format: spec.format,
             creator,
-            store: self.delivery.node.store.lend(),
+            store: below.env.node.store.lend(),
             seats,
         };
-        self.watch.enters(spec.room_type);
+        below.env.watch.enters(spec.room_type);
         let made = catch_unwind(AssertUnwindSafe(|| (room_type.create)(birth)));
         let room = made.unwrap_or_else(|_| {
             log::error!("a room of the type {:?} panicked while it was created", room_type.name);
@@ -65,18 +102,18 @@ impl Shard {
 
         let phase = self.schedule.phase();
         let published = room.summary().clone();
-        self.delivery.node.directory.publish(id, &published);
+        below.env.node.directory.publish(id, &published);
         let key = self.rooms.insert(Hosted {
             id,
             room_type: spec.room_type,
             members: Slab::new(),
-            created: self.now,
+            created: below.env.now,
             // It would tell this room from an earlier one with its id; clients treat it
             // as opaque.
-            epoch: (self.entropy.number() >> 32) + 1,
+            epoch: (below.env.entropy.number() >> 32) + 1,
             history: SyncHistory::default(),
-            ticks: Beat::new(room.tick_hz(), phase, self.now),
-            syncs: Beat::new(room.sync_hz(), phase, self.now),
+            ticks: Beat::new(room.tick_hz(), phase, below.env.now),
+            syncs: Beat::new(room.sync_hz(), phase, below.env.now),
             catch_up: CatchUp::default(),
             regular_syncs: 0,
             is_quiet: false,
@@ -101,7 +138,7 @@ impl Shard {
             sample: None,
             room,
         });
-        self.delivery.traffic.begin(key);
+        self.queues.traffic.begin(key);
         self.busy.created(spec.room_type);
         self.by_id.insert(id, key);
         self.touch(key);
@@ -112,28 +149,27 @@ impl Shard {
     #[inline]
     pub(in crate::shard) fn call<R>(
         &mut self,
+        below: &mut Below<'_>,
         key: RoomKey,
         call: impl FnOnce(&mut dyn AnyRoom, Duration, &mut HostedRoomOutput<'_>) -> R,
     ) -> Option<R> {
         let hosted = self.rooms.get_mut(key)?;
-        self.watch.enters(hosted.room_type);
-        let at = self.now.saturating_sub(hosted.created);
+        below.env.watch.enters(hosted.room_type);
+        let at = below.env.now.saturating_sub(hosted.created);
         if hosted.rests {
-            self.delivery.counters.syncs += hosted.rouse(key, &mut self.schedule);
+            below.env.counters.syncs += hosted.rouse(key, &mut self.schedule);
         }
         hosted.make_up_for_syncs();
         hosted.is_quiet = false;
         let Hosted { room, members, id, admitted, record, capture, .. } = hosted;
         let mut output = HostedRoomOutput {
-            delivery: &mut self.delivery,
+            delivery: delivery!(below, self),
             members,
             admitted,
             room: key,
             id: *id,
             record: record.as_deref_mut(),
             capture: capture.as_deref_mut(),
-            stopwatch: &self.stopwatch,
-            now: self.now,
         };
         let result = call(&mut **room, at, &mut output);
         if !hosted.touched {
@@ -144,10 +180,10 @@ impl Shard {
     }
 
     /// Does what the syncs of a room would have done that were only counted, or not even that.
-    pub(in crate::shard) fn make_up_for_syncs(&mut self, key: RoomKey) {
+    pub(in crate::shard) fn make_up_for_syncs(&mut self, below: &mut Below<'_>, key: RoomKey) {
         let Some(hosted) = self.rooms.get_mut(key) else { return };
         if hosted.rests {
-            self.delivery.counters.syncs += hosted.rouse(key, &mut self.schedule);
+            below.env.counters.syncs += hosted.rouse(key, &mut self.schedule);
         }
         hosted.make_up_for_syncs();
     }
@@ -162,36 +198,36 @@ impl Shard {
     }
 
     /// Runs every room that is due: ticks, then what it has timers for, then its sync.
-    pub(in crate::shard) fn run_due_rooms(&mut self) {
-        let turn_began = self.stopwatch.read();
-        while self.stopwatch.read().saturating_sub(turn_began) < ROOMS_PER_TURN
-            && let Some((deadline, key)) = self.schedule.pop(self.now)
+    pub(in crate::shard) fn run_due_rooms(&mut self, below: &mut Below<'_>) {
+        let turn_began = below.env.stopwatch.read();
+        while below.env.stopwatch.read().saturating_sub(turn_began) < ROOMS_PER_TURN
+            && let Some((deadline, key)) = self.schedule.pop(below.env.now)
         {
             let Some(hosted) = self.rooms.get_mut(key) else { continue };
             hosted.due = None;
             let rested = hosted.rests;
             if rested {
-                self.delivery.counters.syncs += hosted.count_passed(before(deadline));
+                below.env.counters.syncs += hosted.count_passed(before(deadline));
             }
-            let late = self.now - deadline;
-            hosted.late.note(self.now, late.into());
+            let late = below.env.now - deadline;
+            hosted.late.note(below.env.now, late.into());
             self.shard_lateness.note(late);
-            self.delivery.counters.lateness_us_max =
-                self.delivery.counters.lateness_us_max.max(late.as_micros() as u64);
+            below.env.counters.lateness_us_max =
+                below.env.counters.lateness_us_max.max(late.as_micros() as u64);
 
-            let count_max = self.delivery.node.config.catch_up_ticks_max;
-            let (ticks, skipped) = hosted.take_ticks(self.now, count_max);
+            let count_max = below.env.node.config.catch_up_ticks_max;
+            let (ticks, skipped) = hosted.take_ticks(below.env.now, count_max);
             let syncs_due = hosted.syncs.as_mut().map_or(0, |beat| {
                 let first = beat.number();
-                beat.take(self.now, 1).end - first
+                beat.take(below.env.now, 1).end - first
             });
-            let every = self.delivery.node.config.check_every_syncs;
-            let is_idle = ticks.is_empty() && hosted.is_idle(self.now);
+            let every = below.env.node.config.check_every_syncs;
+            let is_idle = ticks.is_empty() && hosted.is_idle(below.env.now);
             // Then it is enough to count the sync.
             if syncs_due == 1 && is_idle && !hosted.checks_next(every) {
                 hosted.regular_syncs += 1;
                 hosted.syncs_passed += 1;
-                self.delivery.counters.syncs += 1;
+                below.env.counters.syncs += 1;
                 // One that is called more often stays, so that it need not be found here again.
                 hosted.rests =
                     hosted.syncs_passed >= PASSED_BEFORE_REST && !self.schedule.is_restless;
@@ -201,35 +237,35 @@ impl Shard {
                 continue;
             }
             if syncs_due > 1 {
-                self.missed_syncs(key, syncs_due - 1, late);
+                self.missed_syncs(below, key, syncs_due - 1, late);
             }
-            let began = self.stopwatch.read();
+            let began = below.env.stopwatch.read();
             let count = ticks.end - ticks.start;
-            self.delivery.counters.ticks += count;
-            self.delivery.counters.ticks_skipped += skipped;
+            below.env.counters.ticks += count;
+            below.env.counters.ticks_skipped += skipped;
             for number in ticks {
-                self.call(key, |room, at, out| {
+                self.call(below, key, |room, at, out| {
                     if !room.is_closed() {
                         room.tick(at, number, out);
                     }
                 });
             }
-            self.call(key, |room, at, out| {
+            self.call(below, key, |room, at, out| {
                 if !room.is_closed() && room.wake_at().is_some_and(|due| due <= at) {
                     room.wake(at, out);
                 }
             });
             if let Some(hosted) = self.rooms.get_mut(key) {
-                let took = self.stopwatch.read().saturating_sub(began);
+                let took = below.env.stopwatch.read().saturating_sub(began);
                 hosted.ticking += took;
                 hosted.catch_up.took(count, took);
                 self.busy.ran(hosted.room_type, took);
-                self.delivery.counters.ticks_ns += nanoseconds(took);
+                below.env.counters.ticks_ns += nanoseconds(took);
             }
             if syncs_due > 0 {
-                self.sync_room(key, Cause::Clock { due: syncs_due });
+                self.sync_room(below, key, Cause::Clock { due: syncs_due });
                 if !is_idle && let Some(hosted) = self.rooms.get_mut(key) {
-                    hosted.longest.note(self.now, Some(hosted.cost));
+                    hosted.longest.note(below.env.now, Some(hosted.cost));
                 }
             }
             if rested && let Some(hosted) = self.rooms.get_mut(key) {
@@ -237,11 +273,11 @@ impl Shard {
                 hosted.rests = hosted.is_at_rest();
             }
         }
-        self.schedule.end(self.now);
-        let worked = self.stopwatch.read().saturating_sub(turn_began);
-        self.delivery.counters.rooms_ns += nanoseconds(worked);
-        let time = ThreadTime::new(self.now, &self.delivery.counters);
-        let (shard, directory) = (self.delivery.shard, &self.delivery.node.directory);
+        self.schedule.end(below.env.now);
+        let worked = below.env.stopwatch.read().saturating_sub(turn_began);
+        below.env.counters.rooms_ns += nanoseconds(worked);
+        let time = ThreadTime::new(below.env.now, &below.env.counters);
+        let (shard, directory) = (below.env.shard, &below.env.node.directory);
         if let Some(late) = self.shard_lateness.changed(time) {
             directory.set_lateness(shard, late);
         }
@@ -252,13 +288,14 @@ impl Shard {
 
     /// A room was due so late that syncs were missed: counts them and, now and then, says so.
     #[cold]
-    fn missed_syncs(&mut self, key: RoomKey, syncs: u64, late: Duration) {
-        self.delivery.counters.syncs_missed += syncs;
+    fn missed_syncs(&mut self, below: &mut Below<'_>, key: RoomKey, syncs: u64, late: Duration) {
+        below.env.counters.syncs_missed += syncs;
         let Some(hosted) = self.rooms.get_mut(key) else { return };
         hosted.syncs_missed += syncs;
         let players = hosted.members.len();
-        if let Some(missed) = self.lateness.missed(hosted.room_type, syncs, players, self.now) {
-            let name = &self.delivery.node.room_types[usize::from(hosted.room_type)].name;
+        if let Some(missed) = self.lateness.missed(hosted.room_type, syncs, players, below.env.now)
+        {
+            let name = &below.env.node.room_types[usize::from(hosted.room_type)].name;
             let Hosted { id, cost, members, .. } = hosted;
             log::warn!(
                 "rooms of the type {name:?} have missed {missed} syncs; room {id} with {} players \
@@ -273,14 +310,16 @@ impl Shard {
     /// Reserves a seat in a room for someone outside.
     pub(in crate::shard) fn reserve_from_outside(
         &mut self,
+        below: &mut Below<'_>,
         id: RoomId,
         who: SeatFor,
         wait: Duration,
         answers: u64,
     ) {
         let key = self.by_id.get(&id).copied();
-        let reserved =
-            key.and_then(|key| self.call(key, |room, at, out| room.reserve(at, who, wait, out)));
+        let reserved = key.and_then(|key| {
+            self.call(below, key, |room, at, out| room.reserve(at, who, wait, out))
+        });
         let not_found =
             || Err(Error::new(ErrorCode::RoomNotFound, format!("no room has the id {id:?}")));
         let answer = reserved.unwrap_or_else(not_found).map(|reservation| {
@@ -288,140 +327,114 @@ impl Shard {
             reservation.encode(&mut encoded);
             encoded
         });
-        self.delivery.node.asks.answer(answers, answer);
+        below.env.node.asks.answer(answers, answer);
     }
 
     /// Gives a room what came for it from elsewhere than its players.
-    pub(in crate::shard) fn mail_to_room(&mut self, id: RoomId, mail: Mail) {
+    pub(in crate::shard) fn mail_to_room(&mut self, below: &mut Below<'_>, id: RoomId, mail: Mail) {
         let Some(&key) = self.by_id.get(&id) else {
             let text = || Error::new(ErrorCode::RoomNotFound, format!("no room has the id {id:?}"));
-            return self.delivery.undeliverable(mail, text);
+            return delivery!(below, self).undeliverable(mail, text);
         };
-        self.call(key, |room, at, out| room.mail(at, mail, out));
+        self.call(below, key, |room, at, out| room.mail(at, mail, out));
     }
 
     /// Ends a room that someone outside wants to end; it may have ended meanwhile.
-    pub(in crate::shard) fn close_room(&mut self, id: RoomId, text: &str) {
+    pub(in crate::shard) fn close_room(&mut self, below: &mut Below<'_>, id: RoomId, text: &str) {
         let Some(&key) = self.by_id.get(&id) else { return };
-        self.call(key, |room, at, out| room.close(at, EndReason::Drained, text, out));
+        self.call(below, key, |room, at, out| room.close(at, EndReason::Drained, text, out));
     }
 
     /// Creates the rooms that rooms of this shard want here, and delivers what they sent to each
     /// other. What is wanted and sent in turn waits for the next turn.
-    pub(in crate::shard) fn deliver_local_mail(&mut self) {
-        for founding in std::mem::take(&mut self.delivery.local_foundings) {
-            self.found(founding);
+    pub(in crate::shard) fn deliver_local_mail(&mut self, below: &mut Below<'_>) {
+        for founding in std::mem::take(&mut below.outbound.local_foundings) {
+            self.found(below, founding);
         }
-        for _ in 0..self.delivery.local_mail.len() {
-            if let Some((to, mail)) = self.delivery.local_mail.pop_front() {
-                self.mail_to_room(to, mail);
+        for _ in 0..below.outbound.local_mail.len() {
+            if let Some((to, mail)) = below.outbound.local_mail.pop_front() {
+                self.mail_to_room(below, to, mail);
             }
         }
     }
 
-    /// Follows up every room that was called: the directory learns what changed, a room that wants
-    /// a sync gets it, players of a room that ends get the last one and leave, and a room that
-    /// ended is dropped. Then those who were refused get an error or another room. Connections that
-    /// can't be kept are closed on the way, which calls rooms again.
-    pub(in crate::shard) fn settle(&mut self) {
-        loop {
-            while let Some((connection, code, text)) = self.delivery.doomed.pop() {
-                match code {
-                    ErrorCode::TooFast => self.close_too_fast(connection, &text),
-                    _ => self.fail(connection, code, &text),
-                }
-            }
-            self.close_leaving();
-            self.take_out_given_up();
-            self.deliver_device_mail();
-            self.deliver_user_mail();
-            if let Some(key) = self.touched.pop() {
-                self.settle_room(key);
-                continue;
-            }
-            // Now that the directory knows of rooms that are ending or have ended, none is picked
-            // again.
-            let Some((connection, join, error)) = self.delivery.refusals.pop_front() else { break };
-            self.refused(connection, *join, error);
-        }
-    }
-
-    fn settle_room(&mut self, key: RoomKey) {
-        self.answer_if_open(key);
+    fn settle_room(&mut self, below: &mut Below<'_>, key: RoomKey) {
+        self.answer_if_open(below, key);
         let Some(hosted) = self.rooms.get_mut(key) else { return };
         hosted.touched = false;
         if hosted.admitted > 0 {
             hosted.sync_awaited |= hosted.room.sync_hz() == 0;
             hosted.founding = false;
             for _ in 0..std::mem::take(&mut hosted.admitted) {
-                self.delivery.node.directory.seated(hosted.id, hosted.room.summary());
+                below.env.node.directory.seated(hosted.id, hosted.room.summary());
             }
         }
         match hosted.room.stage() {
-            Stage::Open if hosted.is_unfounded() => return self.end_unless_founded(key),
+            Stage::Open if hosted.is_unfounded() => return self.end_unless_founded(below, key),
             Stage::Open => {}
             Stage::Closing => {
-                self.sync_room(key, Cause::Last);
-                self.call(key, |room, at, out| room.part(at, out));
+                self.sync_room(below, key, Cause::Last);
+                self.call(below, key, |room, at, out| room.part(at, out));
                 return;
             }
             Stage::Finishing => (hosted.ticks, hosted.syncs) = (None, None),
-            Stage::Ended => return self.drop_room(key),
+            Stage::Ended => return self.drop_room(below, key),
         }
         if *hosted.room.summary() != hosted.published {
             hosted.published.clone_from(hosted.room.summary());
-            self.delivery.node.directory.publish(hosted.id, &hosted.published);
+            below.env.node.directory.publish(hosted.id, &hosted.published);
         }
         hosted.wake_at = hosted.room.wake_at();
         if hosted.rests && !hosted.is_at_rest() {
-            self.delivery.counters.syncs += hosted.rouse(key, &mut self.schedule);
+            below.env.counters.syncs += hosted.rouse(key, &mut self.schedule);
         }
-        let every = self.delivery.node.config.check_every_syncs;
+        let every = below.env.node.config.check_every_syncs;
         // Once a turn, or a room that always asks for one would block the shard.
         let wants_sync = hosted.sync_awaited || hosted.room.wants_sync();
-        let sync_now = wants_sync && hosted.synced_on_demand != self.turn;
-        let due = if wants_sync && !sync_now { Some(self.now) } else { hosted.next_due(every) };
+        let sync_now = wants_sync && hosted.synced_on_demand != below.env.turn;
+        let due =
+            if wants_sync && !sync_now { Some(below.env.now) } else { hosted.next_due(every) };
         self.schedule.change(key, hosted.due, due);
         hosted.due = due;
         if sync_now {
-            hosted.synced_on_demand = self.turn;
+            hosted.synced_on_demand = below.env.turn;
             hosted.sync_awaited = false;
-            self.sync_room(key, Cause::Demand);
+            self.sync_room(below, key, Cause::Demand);
         }
     }
 
     /// Ends a room that refused the player it was created for. Nothing else would end it.
-    pub(super) fn end_unless_founded(&mut self, key: RoomKey) {
+    pub(super) fn end_unless_founded(&mut self, below: &mut Below<'_>, key: RoomKey) {
         if self.rooms.get(key).is_some_and(Hosted::is_unfounded) {
             let text = "the player it was created for did not join";
-            self.call(key, |room, at, out| room.close(at, EndReason::Empty, text, out));
+            self.call(below, key, |room, at, out| room.close(at, EndReason::Empty, text, out));
         }
     }
 
-    fn drop_room(&mut self, key: RoomKey) {
+    fn drop_room(&mut self, below: &mut Below<'_>, key: RoomKey) {
         // A room that ended took its players out. Should it have left one, they must not wait for
         // ever.
         let why = Error::new(ErrorCode::RoomClosed, "the room ended");
         let left: Vec<_> =
             self.rooms.get(key).map(|hosted| hosted.members.keys()).unwrap_or_default();
         for member in left {
-            self.call(key, |_, _, out| {
+            self.call(below, key, |_, _, out| {
                 RoomOutput::refused(out, link(member), &why);
                 RoomOutput::removed(out, link(member), &why);
             });
         }
         if let Some(hosted) = self.rooms.remove(key) {
-            self.delivery.traffic.end(self.rooms.places());
+            self.queues.traffic.end(self.rooms.places());
             self.busy.dropped(hosted.room_type);
             self.schedule.change(key, hosted.due, None);
             self.by_id.remove(&hosted.id);
             shrink_map(&mut self.by_id);
-            self.delivery.node.directory.remove(hosted.id);
-            if let Some(undone) = hosted.room.undone().filter(|_| self.is_shutting_down) {
-                self.watch.leaves(undone);
+            below.env.node.directory.remove(hosted.id);
+            if let Some(undone) = hosted.room.undone().filter(|_| below.env.is_shutting_down) {
+                below.env.watch.leaves(undone);
             }
             if let Some(opened) = hosted.room.opened() {
-                self.answer_founders(hosted.id, hosted.awaited_by, &opened);
+                self.answer_founders(below, hosted.id, hosted.awaited_by, &opened);
             }
         }
     }

@@ -11,12 +11,11 @@ use crate::shard::connection::Connection;
 use crate::shard::connection::transport::Input;
 use crate::shard::keys::ConnectionKey;
 use crate::shard::services::HostedService;
-use crate::shard::services::websocket::close_of;
 
 impl Shard {
     /// Takes in a service. They are numbered in the order in which they come.
     pub(crate) fn host(&mut self, service: Box<dyn AnyService>) {
-        self.services.push(HostedService { service, wake_at: None });
+        self.services.hosted.push(HostedService { service, wake_at: None });
     }
 
     /// A client of a service connected.
@@ -26,32 +25,26 @@ impl Shard {
         address: SocketAddr,
         tally: Tally,
     ) -> ConnectionKey {
-        let connection = Connection::new(self.now, Input::Service(service, None), tally);
-        let key = self.delivery.connections.insert(connection);
-        self.look_at(key, self.now + self.delivery.node.config.heartbeat() / 2);
-        if self.is_shutting_down {
-            self.close(key, None);
+        let connection = Connection::new(self.env.now, Input::Service(service, None), tally);
+        let key = self.links.insert(connection);
+        self.links.look_at(key, self.env.now + self.env.node.config.heartbeat() / 2);
+        if self.env.is_shutting_down {
+            outlet!(self).close(key, None);
         } else {
             self.serve_newcomer(key, service, address);
         }
+        self.apply_effects();
         key
     }
 
     /// Tells a service of a new connection.
-    pub(super) fn serve_newcomer(&mut self, key: ConnectionKey, service: u16, address: SocketAddr) {
+    pub(in crate::shard) fn serve_newcomer(
+        &mut self,
+        key: ConnectionKey,
+        service: u16,
+        address: SocketAddr,
+    ) {
         self.serve(key, service, |service, reach| service.connected(key, address, reach));
-    }
-
-    /// Whether the connection is a service's.
-    pub(crate) fn is_served(&self, key: ConnectionKey) -> bool {
-        let connection = self.delivery.connections.get(key);
-        connection.is_some_and(|connection| matches!(connection.input, Input::Service(..)))
-    }
-
-    /// Whether the connection is a service's, by WebSocket.
-    pub(in crate::shard) fn is_in_messages(&self, key: ConnectionKey) -> bool {
-        let connection = self.delivery.connections.get(key);
-        connection.is_some_and(|connection| matches!(connection.input, Input::Service(_, Some(_))))
     }
 
     /// Hands the whole frames at the front to the service, and says how many bytes are done with.
@@ -61,7 +54,7 @@ impl Shard {
         service: u16,
         input: &[u8],
     ) -> usize {
-        if self.delivery.connections.get(key).is_some_and(|connection| connection.doomed) {
+        if self.links.get(key).is_some_and(|connection| connection.doomed) {
             return input.len();
         }
         self.serve(key, service, |service, reach| service.received(key, input, reach))
@@ -92,13 +85,13 @@ impl Shard {
     ) -> usize {
         let Some(served) = self.call_service(service, call) else { return 0 };
         let Served { handled, frames, out, is_behind, ends } = served;
-        self.delivery.counters.messages_in += frames;
-        self.delivery.connections.put(key, out);
-        if is_behind && let Some(connection) = self.delivery.connections.get_mut(key) {
+        self.env.counters.messages_in += frames;
+        self.links.put(key, out);
+        if is_behind && let Some(connection) = self.links.get_mut(key) {
             connection.pause.outbox = true;
         }
         if let Some(why) = ends {
-            self.close_service(key, &why);
+            outlet!(self).close_service(key, why);
         }
         handled
     }
@@ -109,22 +102,23 @@ impl Shard {
         number: u16,
         call: impl FnOnce(&mut dyn AnyService, Reach<'_>) -> R,
     ) -> Option<R> {
-        let HostedService { service, wake_at } = self.services.get_mut(usize::from(number))?;
-        self.watch.enters_service(number);
-        let config = &self.delivery.node.config;
+        let HostedService { service, wake_at } =
+            self.services.hosted.get_mut(usize::from(number))?;
+        self.env.watch.enters_service(number);
+        let config = &self.env.node.config;
         let reach = Reach {
-            shard: self.delivery.shard,
+            shard: self.env.shard,
             service: number,
-            now: self.now,
+            now: self.env.now,
             message_bytes_max: config.max_message_bytes,
             outbox_bytes_max: config.outbox_bytes_max,
             outbox_high_bytes: config.outbox_high_bytes,
-            connections: &mut self.delivery.connections,
-            leaving: &mut self.leaving,
+            connections: &mut self.links,
+            leaving: &mut self.services.leaving,
             wake_at,
-            node: self.handle.as_ref(),
-            at: &self.delivery.node,
-            devices: &mut self.delivery.devices,
+            node: self.services.handle.as_ref(),
+            at: &self.env.node,
+            devices: &mut self.topics.devices,
         };
         Some(call(&mut **service, reach))
     }
@@ -134,26 +128,14 @@ impl Shard {
         self.call_service(service, |service, reach| service.answered(answer, reach));
     }
 
-    /// Ends a connection of a service, as soon as what it is owed is written.
-    pub(in crate::shard) fn close_service(&mut self, key: ConnectionKey, why: &Closed) {
-        self.end_service(key, why);
-        let (code, reason) = close_of(why);
-        self.close(key, Some((code, &reason)));
-    }
-
-    /// Takes a connection from its service, with the reason.
-    pub(in crate::shard) fn end_service(&mut self, key: ConnectionKey, why: &Closed) {
-        let Some(connection) = self.delivery.connections.get_mut(key) else { return };
-        let Input::Service(service, carrier) = &mut connection.input else { return };
-        let (service, carrier) = (*service, carrier.take());
-        connection.input = Input::InUse;
-        if let Some(carrier) = carrier {
-            self.leave_messages(key, *carrier);
-        }
-        let Some(connection) = self.delivery.connections.get(key) else { return };
-        if connection.device.is_some() {
-            self.end_device(key, Gone::ConnectionLost);
-        }
+    /// A connection is no longer one of a service, which learns why.
+    pub(in crate::shard) fn left_service(
+        &mut self,
+        key: ConnectionKey,
+        service: u16,
+        why: &Closed,
+    ) {
+        self.topics.end_device(&mut outlet!(self), key, Gone::ConnectionLost);
         if !matches!(why, Closed::HungUp | Closed::ByService | Closed::ShuttingDown) {
             log::debug!("a connection of service {service} is closed: {why}");
         }
@@ -162,16 +144,16 @@ impl Shard {
 
     /// Closes the connections that services have given up.
     pub(in crate::shard) fn close_leaving(&mut self) {
-        while let Some((key, why)) = self.leaving.pop() {
-            self.close_service(key, &why);
+        while let Some((key, why)) = self.services.leaving.pop() {
+            outlet!(self).close_service(key, why);
         }
     }
 
     /// Wakes the services that are due.
     pub(in crate::shard) fn wake_services(&mut self) {
-        for number in 0..self.services.len() {
-            let wake_at = &mut self.services[number].wake_at;
-            if wake_at.is_some_and(|at| at <= self.now) {
+        for number in 0..self.services.hosted.len() {
+            let wake_at = &mut self.services.hosted[number].wake_at;
+            if wake_at.is_some_and(|at| at <= self.env.now) {
                 *wake_at = None;
                 self.call_service(number as u16, |service, reach| service.woken(reach));
             }
@@ -180,6 +162,6 @@ impl Shard {
 
     /// When the next service has to be woken.
     pub(in crate::shard) fn next_service_wake(&self) -> Option<Duration> {
-        self.services.iter().filter_map(|hosted| hosted.wake_at).min()
+        self.services.hosted.iter().filter_map(|hosted| hosted.wake_at).min()
     }
 }

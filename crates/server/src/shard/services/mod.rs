@@ -5,12 +5,24 @@ mod websocket;
 
 use std::time::Duration;
 
-use crate::service::AnyService;
+use crate::handle::NodeHandle;
+use crate::service::{AnyService, Leave};
 
 pub(crate) use websocket::Carrier;
+pub(in crate::shard) use websocket::close_of;
+
+/// The services of a shard.
+#[derive(Default)]
+pub(in crate::shard) struct Services {
+    pub(super) hosted: Vec<HostedService>,
+    /// By which services reach rooms; `None` in tests of the shard alone.
+    pub(super) handle: Option<NodeHandle>,
+    /// Connections that services have given up, and why.
+    pub(super) leaving: Vec<Leave>,
+}
 
 /// A service on this shard.
-pub(in crate::shard) struct HostedService {
+pub(super) struct HostedService {
     pub(super) service: Box<dyn AnyService>,
     /// When it has to be woken.
     pub(super) wake_at: Option<Duration>,

@@ -1,20 +1,17 @@
 //! Services by WebSocket: the clients' messages are pieces of the stream that the service's codec
 //! cuts into frames.
 
-use std::mem;
-use std::net::SocketAddr;
-
 use playfield_websocket::{Control, Error, Opcode, Role, StreamDecoder, Streamed};
 use playfield_wire::framing::FrameError;
 
 use crate::service::Closed;
 use crate::shard::Shard;
-use crate::shard::connection::Partial;
 use crate::shard::connection::closing::{
     GOING_AWAY, INTERNAL, NO_CLOSE_CODE, NORMAL, POLICY, PROTOCOL_ERROR, TOO_BIG,
 };
-use crate::shard::connection::transport::{Framing, Input};
+use crate::shard::connection::transport::Input;
 use crate::shard::keys::ConnectionKey;
+use crate::shard::session::outlet::Outlet;
 
 /// The WebSocket of a service's connection.
 pub(crate) struct Carrier {
@@ -24,7 +21,7 @@ pub(crate) struct Carrier {
 }
 
 impl Carrier {
-    fn new() -> Self {
+    pub(in crate::shard) fn new() -> Self {
         Self { decoder: StreamDecoder::new(Role::Server), end: None }
     }
 
@@ -34,7 +31,7 @@ impl Carrier {
     }
 
     /// The input of its connection once it is being closed.
-    pub(super) fn into_closing(self) -> Input {
+    pub(in crate::shard) fn into_closing(self) -> Input {
         match self.end {
             None => Input::Closing(Box::new(self.decoder.into_close_finder())),
             Some(_) => Input::InUse,
@@ -43,29 +40,6 @@ impl Carrier {
 }
 
 impl Shard {
-    /// Hands a connection that has become a WebSocket to a service.
-    pub(in crate::shard) fn enter_service(
-        &mut self,
-        key: ConnectionKey,
-        service: u16,
-        address: SocketAddr,
-    ) {
-        let Some(connection) = self.delivery.connections.get_mut(key) else { return };
-        connection.input = Input::Service(service, Some(Box::new(Carrier::new())));
-        connection.dialect.framing = Framing::WebSocket(None);
-        connection.tally.settle();
-        connection.lives(self.now);
-        let mut kept = mem::take(&mut connection.partial).take();
-        self.look_at(key, self.now + self.delivery.node.config.heartbeat() / 2);
-        if self.is_shutting_down {
-            return self.close_service(key, &Closed::ShuttingDown);
-        }
-        self.serve_newcomer(key, service, address);
-        if !kept.is_empty() {
-            self.received_in_messages(key, &mut kept, 0);
-        }
-    }
-
     /// Bytes came on a connection of a service by WebSocket: those from `at`.
     pub(in crate::shard) fn received_in_messages(
         &mut self,
@@ -73,7 +47,7 @@ impl Shard {
         buffer: &mut [u8],
         at: usize,
     ) {
-        let Some(connection) = self.delivery.connections.get_mut(key) else { return };
+        let Some(connection) = self.links.get_mut(key) else { return };
         let Input::Service(_, Some(carrier)) = &mut connection.input else { return };
         if carrier.end.is_some() {
             return; // Nothing counts after a Close.
@@ -87,23 +61,25 @@ impl Shard {
         });
         carrier.end = end;
         if lives {
-            self.note_life(key);
+            outlet!(self).note_life(key);
         }
         if !pongs.is_empty() {
-            self.delivery.connections.append(key, |out| {
+            self.links.append(key, |out| {
                 out.extend_from_slice(&pongs);
                 true
             });
-            self.pause_if_behind(key);
+            self.links.pause_if_behind(key);
         }
         self.feed(key, &mut buffer[..at + count], at);
-        self.end_messages(key);
+        outlet!(self).end_messages(key);
     }
+}
 
+impl Outlet<'_> {
     /// Closes a connection whose client has sent its last frame, once the service was given all
     /// that came before.
     pub(in crate::shard) fn end_messages(&mut self, key: ConnectionKey) {
-        let Some(connection) = self.delivery.connections.get(key) else { return };
+        let Some(connection) = self.links.get(key) else { return };
         let Input::Service(_, Some(carrier)) = &connection.input else { return };
         if !connection.partial.is_empty() && !connection.takes_input() {
             return;
@@ -111,25 +87,16 @@ impl Shard {
         match carrier.end {
             None => {}
             Some(Ok(code)) => {
-                self.end_service(key, &Closed::HungUp);
+                self.leave_service(key, Closed::HungUp);
                 self.close(key, Some((code.unwrap_or(NO_CLOSE_CODE), "")));
             }
-            Some(Err(error)) => self.close_service(key, &Closed::WebSocket(error)),
-        }
-    }
-
-    /// A connection of a service by WebSocket ends: what it reads from now on.
-    pub(super) fn leave_messages(&mut self, key: ConnectionKey, carrier: Carrier) {
-        if let Some(connection) = self.delivery.connections.get_mut(key) {
-            // Not the WebSocket's bytes, but the stream's.
-            connection.partial = Partial::default();
-            connection.input = carrier.into_closing();
+            Some(Err(error)) => self.close_service(key, Closed::WebSocket(error)),
         }
     }
 }
 
 /// The close code for a WebSocket client of a service, and the reason if it concerns the client.
-pub(super) fn close_of(why: &Closed) -> (u16, String) {
+pub(in crate::shard) fn close_of(why: &Closed) -> (u16, String) {
     let code = match why {
         Closed::HungUp | Closed::ByService => return (NORMAL, String::new()),
         Closed::Failed(_) => return (POLICY, String::new()),

@@ -5,17 +5,11 @@ use playfield_wire::ErrorCode;
 use playfield_wire::client::ClientMessage;
 use playfield_wire::server::{self, ServerMessage};
 
-use crate::shard::Shard;
 use crate::shard::connection::narrowed;
 use crate::shard::keys::ConnectionKey;
-use crate::shard::session::resumption::Resumption;
+use crate::shard::session::outlet::Outlet;
 
-impl Shard {
-    /// The resumption of a session, if it can be resumed.
-    pub(in crate::shard) fn resumption(&mut self, key: ConnectionKey) -> Option<&mut Resumption> {
-        self.delivery.connections.session_mut(key)?.resumption.as_mut()
-    }
-
+impl Outlet<'_> {
     /// A message came that is about to be handled.
     #[inline]
     pub(super) fn count_received(
@@ -24,7 +18,7 @@ impl Shard {
         message: &ClientMessage<'_>,
         bytes: usize,
     ) {
-        let Some(resumption) = self.resumption(key) else { return };
+        let Some(resumption) = self.sessions.resumption(key) else { return };
         resumption.confirmed = true;
         if !message.is_counted() {
             return;
@@ -34,30 +28,30 @@ impl Shard {
         if resumption.received.is_due() {
             self.acknowledge(key);
         } else if is_first {
-            self.look_by(key, self.now + ACK_DELAY);
+            self.links.look_by(key, self.env.now + ACK_DELAY);
         }
     }
 
     /// Tells the client what was handled.
     fn acknowledge(&mut self, key: ConnectionKey) {
-        let Some(resumption) = self.resumption(key) else { return };
+        let Some(resumption) = self.sessions.resumption(key) else { return };
         let received = resumption.received.acknowledge();
-        self.delivery.connections.send(key, &ServerMessage::Ack(server::Ack { received }));
+        self.send(key, &ServerMessage::Ack(server::Ack { received }));
     }
 
     /// Tells the client what was handled, if it does not know yet.
     pub(in crate::shard) fn acknowledge_late(&mut self, key: ConnectionKey) {
-        if self.resumption(key).is_some_and(|resumption| resumption.received.is_behind()) {
+        if self.sessions.resumption(key).is_some_and(|resumption| resumption.received.is_behind()) {
             self.acknowledge(key);
         }
     }
 
     /// The client has handled `received` messages.
     pub(super) fn acknowledged(&mut self, key: ConnectionKey, received: u64) {
-        let Some(resumption) = self.resumption(key) else { return };
+        let Some(resumption) = self.sessions.resumption(key) else { return };
         let acknowledged = resumption.log.acknowledge(received);
         let bytes = resumption.log.memory();
-        if let Some(connection) = self.delivery.connections.get_mut(key) {
+        if let Some(connection) = self.links.get_mut(key) {
             connection.logged = narrowed(bytes);
         }
         if let Err(error) = acknowledged {

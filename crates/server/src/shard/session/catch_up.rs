@@ -12,17 +12,17 @@ use playfield_wire::client::ResumeRoom;
 use playfield_wire::server::{self, ServerMessage};
 use playfield_wire::{ErrorCode, RoomNumber};
 
-use crate::shard::Shard;
 use crate::shard::connection::Phase;
 use crate::shard::keys::{ConnectionKey, Seat};
 use crate::shard::mail::ShardMail;
-use crate::shard::rooms::member::{Farewell, Renewal};
+use crate::shard::outbound::Effect;
+use crate::shard::rooms::member::Farewell;
+use crate::shard::session::outlet::Outlet;
 use crate::shard::session::resumption::{Presence, Returning};
 use crate::shard::session::{Session, SessionRoom};
-use crate::shard::snapshots::Waiting;
 
 /// The next step of a session on its way back.
-enum Step {
+pub(in crate::shard) enum Step {
     /// A room brings the client's copy up to date.
     Renew(RoomNumber, Seat, Option<ResumeRoom>),
     /// Counted messages are sent again, up to this one.
@@ -72,44 +72,25 @@ impl Returning {
     }
 }
 
-impl Shard {
+impl Outlet<'_> {
     /// Goes on with a session that is on its way back, if it is one.
     pub(in crate::shard) fn go_on_returning(&mut self, key: ConnectionKey) -> bool {
-        let is_returning =
-            self.resumption(key).is_some_and(|resumption| resumption.returning().is_some());
+        let is_returning = self
+            .sessions
+            .resumption(key)
+            .is_some_and(|resumption| resumption.returning().is_some());
         if is_returning {
-            self.queue_snapshot(Waiting::Session(key), self.now);
+            self.queue_session(key, self.env.now);
         }
         is_returning
     }
 
-    /// Serves a session on its way back, in its turn: at most one room brings its copy up to date.
-    pub(in crate::shard) fn catch_up_session(&mut self, key: ConnectionKey) {
-        let mut has_renewed = false;
-        while let Some(step) = self.next_step(key) {
-            match step {
-                Step::Renew(..) if has_renewed => {
-                    return self.queue_snapshot(Waiting::Session(key), self.now);
-                }
-                Step::Renew(room, seat, copy) => {
-                    if !self.renew(key, room, seat, copy) {
-                        return;
-                    }
-                    has_renewed = true;
-                }
-                Step::SendAgain(last) => self.send_again(key, last),
-                Step::GoLive => return self.go_live(key),
-                Step::StartOver => return self.drop_connection(key),
-            }
-        }
-    }
-
-    fn next_step(&mut self, key: ConnectionKey) -> Option<Step> {
-        let connection = self.delivery.connections.get_mut(key)?;
+    pub(in crate::shard) fn next_step(&mut self, key: ConnectionKey) -> Option<Step> {
+        let connection = self.links.get_mut(key)?;
         if connection.phase != Phase::Open || connection.doomed {
             return None;
         }
-        let session = connection.session.as_deref_mut()?;
+        let session = self.sessions.get_mut(key)?;
         let resumption = session.resumption.as_mut()?;
         let (gone, sent) = (resumption.log.gone(), resumption.log.sent());
         let mut presence = std::mem::replace(&mut resumption.presence, Presence::Here);
@@ -123,38 +104,6 @@ impl Shard {
         step
     }
 
-    /// Brings the client's copy of a room up to date. If that is not done yet, the session goes on
-    /// when it can be.
-    fn renew(
-        &mut self,
-        key: ConnectionKey,
-        number: RoomNumber,
-        seat: Seat,
-        copy: Option<ResumeRoom>,
-    ) -> bool {
-        if self.delivery.connections.is_loaded(key) {
-            // It goes on when the client has read that.
-            return false;
-        }
-        let Seat { shard, room, member } = seat;
-        if shard != self.delivery.shard {
-            let Some(resumption) = self.resumption(key) else { return false };
-            let renewal = Renewal { number: resumption.returns, copy };
-            let Some(returning) = resumption.returning() else { return false };
-            returning.asked = Some(number);
-            self.delivery.post(shard, ShardMail::Renew { room, member, renewal });
-            return false;
-        }
-        match self.renew_copy(room, member, copy) {
-            Ok(body) => self.renewed(key, number, &body),
-            Err(ready_at) => {
-                self.queue_snapshot(Waiting::Session(key), ready_at);
-                return false;
-            }
-        }
-        true
-    }
-
     /// On the session's shard: a room elsewhere has sent what brings the client's copy up to date.
     pub(in crate::shard) fn renewed_elsewhere(
         &mut self,
@@ -163,7 +112,7 @@ impl Shard {
         number: u32,
         body: &[u8],
     ) {
-        let Some(resumption) = self.resumption(key) else { return };
+        let Some(resumption) = self.sessions.resumption(key) else { return };
         // The answer to a connection that was lost since says nothing of this one.
         if resumption.returns == number
             && let Some(returning) = resumption.returning()
@@ -174,23 +123,23 @@ impl Shard {
         }
     }
 
-    fn renewed(&mut self, key: ConnectionKey, room: RoomNumber, body: &[u8]) {
-        if let Some(resumption) = self.resumption(key)
+    pub(in crate::shard) fn renewed(&mut self, key: ConnectionKey, room: RoomNumber, body: &[u8]) {
+        if let Some(resumption) = self.sessions.resumption(key)
             && let Some(returning) = resumption.returning()
         {
             returning.renewed.push(room);
         }
         if !body.is_empty() {
-            self.delivery.connections.write_again(key, body);
+            self.links.write_again(key, body);
         }
     }
 
     /// Sends counted messages that the client has not handled, up to the one with the number
     /// `last`.
-    fn send_again(&mut self, key: ConnectionKey, last: u64) {
-        let Some(connection) = self.delivery.connections.get_mut(key) else { return };
+    pub(in crate::shard) fn send_again(&mut self, key: ConnectionKey, last: u64) {
+        let Some(connection) = self.links.get_mut(key) else { return };
         let format = connection.dialect.format;
-        let Some(resumption) = self.resumption(key) else { return };
+        let Some(resumption) = self.sessions.resumption(key) else { return };
         // Nothing is added to it meanwhile.
         let log = std::mem::take(&mut resumption.log);
         let Some(returning) = resumption.returning() else { return };
@@ -203,7 +152,7 @@ impl Shard {
             if count > last {
                 break;
             }
-            self.delivery.connections.write_again(key, body);
+            self.links.write_again(key, body);
             if !missing.is_empty()
                 && let Ok(ServerMessage::Left(server::Left { room, .. })) =
                     ServerMessage::decode(format, body)
@@ -211,7 +160,7 @@ impl Shard {
                 missing.retain(|&other| other != room);
             }
         }
-        let Some(resumption) = self.resumption(key) else { return };
+        let Some(resumption) = self.sessions.resumption(key) else { return };
         resumption.log = log;
         resumption.log.sent_again();
         if let Some(returning) = resumption.returning() {
@@ -220,11 +169,11 @@ impl Shard {
     }
 
     /// The client has all that it missed, and is sent what is new.
-    fn go_live(&mut self, key: ConnectionKey) {
-        let Some(connection) = self.delivery.connections.get_mut(key) else { return };
+    pub(in crate::shard) fn go_live(&mut self, key: ConnectionKey) {
+        let Some(connection) = self.links.get_mut(key) else { return };
         connection.held = false;
         connection.lagging = false;
-        let Some(session) = connection.session.as_deref_mut() else { return };
+        let Some(session) = self.sessions.get_mut(key) else { return };
         let Some(resumption) = session.resumption.as_mut() else { return };
         let presence = std::mem::replace(&mut resumption.presence, Presence::Here);
         let Presence::Returning(returning) = presence else { return };
@@ -241,20 +190,17 @@ impl Shard {
             let (code, text) = (ErrorCode::ConnectionLost, "the player left the room meanwhile");
             let left =
                 ServerMessage::Left(server::Left { request: None, room, code, text: text.into() });
-            self.delivery.connections.send(key, &left);
+            self.send(key, &left);
         }
-        self.delivery.catch_up_channels(key);
+        self.outbound.effects.push_back(Effect::Live(key));
         for (seat, is_told) in seats {
             let Seat { shard, room, member } = seat;
             if !is_told {
                 // The client will never learn that it has joined this: nothing more may come of it.
                 self.go(seat, LeaveReason::ConnectionLost, Farewell::None);
-            } else if shard == self.delivery.shard {
-                // What changed since its copy was brought up to date.
-                self.catch_up(room, member);
-                self.announce_join(room, member);
             } else {
-                self.delivery.post(shard, ShardMail::Live { room, member });
+                // What changed since its copy was brought up to date follows.
+                self.outbound.send(&self.env, shard, ShardMail::Live { room, member });
             }
         }
     }

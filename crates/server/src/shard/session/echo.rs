@@ -2,17 +2,17 @@
 
 use playfield_wire::Format;
 
-use crate::shard::Shard;
 use crate::shard::keys::ConnectionKey;
 use crate::shard::moment::Moment;
+use crate::shard::session::outlet::Outlet;
 
-impl Shard {
+impl Outlet<'_> {
     /// Sends a message back to its client.
     pub(super) fn echo(&mut self, key: ConnectionKey, body: &[u8], is_text: bool) {
-        let Some(connection) = self.delivery.connections.get_mut(key) else { return };
+        let Some(connection) = self.links.get_mut(key) else { return };
         connection.unfinished_since = Moment::NEVER;
         // The format decides between text and binary frames.
         connection.dialect.format = if is_text { Format::Json } else { Format::Packed };
-        self.delivery.connections.write_again(key, body);
+        self.links.write_again(key, body);
     }
 }

@@ -8,9 +8,9 @@ use playfield_wire::{ErrorCode, Format};
 use crate::auth::{Decided, Deciding, Identity};
 use crate::background::Underway;
 use crate::node::Node;
-use crate::shard::Shard;
 use crate::shard::keys::ConnectionKey;
 use crate::shard::session::hello::Opening;
+use crate::shard::session::outlet::Outlet;
 use crate::shard::session::resumption::Wanted;
 use crate::users::Greeted;
 
@@ -84,7 +84,7 @@ impl Greeting {
     }
 }
 
-impl Shard {
+impl Outlet<'_> {
     /// The client waits until the authenticator has decided. Nothing more is read from it.
     pub(super) fn wait_for_identity(
         &mut self,
@@ -92,25 +92,23 @@ impl Shard {
         mut greeting: Greeting,
         deciding: Deciding,
     ) {
-        let background = &self.delivery.background;
-        match background.decide(self.delivery.shard, key, deciding) {
+        let background = &self.outbound.background;
+        match background.decide(self.env.shard, key, deciding) {
             Ok(underway) => greeting.underway = underway,
             Err(error) => {
                 if error.code() == ErrorCode::Busy {
-                    self.delivery.counters.authentications_refused += 1;
+                    self.env.counters.authentications_refused += 1;
                 }
                 return self.fail(key, error.code(), error.text());
             }
         }
-        if let Some(connection) = self.delivery.connections.get_mut(key) {
-            connection.greeting = Some(Box::new(greeting));
-        }
+        self.keep_greeting(key, greeting);
     }
 
     /// Whether a client waits for the authenticator.
     pub(in crate::shard) fn is_greeting(&self, key: ConnectionKey) -> bool {
-        let connection = self.delivery.connections.get(key);
-        connection.is_some_and(|connection| connection.greeting.is_some())
+        let connection = self.links.get(key);
+        connection.is_some_and(|connection| connection.pause.greeting)
     }
 
     /// The authenticator has decided, or the check of a ticket's user. The client may be gone, or
@@ -121,13 +119,15 @@ impl Shard {
         decision: u64,
         decided: Decided,
     ) {
-        let Some(connection) = self.delivery.connections.get_mut(key) else { return };
-        let is_awaited = |of: &mut Box<Greeting>| of.underway.decision == decision;
-        match (connection.greeting.take_if(is_awaited), decided) {
-            (Some(greeting), Ok(identity)) => self.greet(key, *greeting, identity),
+        if self.links.get(key).is_none() {
+            return;
+        }
+        let is_awaited = |of: &Greeting| of.underway.decision == decision;
+        match (self.take_greeting_if(key, is_awaited), decided) {
+            (Some(greeting), Ok(identity)) => self.greet(key, greeting, identity),
             (Some(_), Err(error)) => self.fail(key, error.code(), error.text()),
             (None, decided) => self.ticket_decided(key, decision, decided),
         }
-        self.resumed.push(key);
+        self.links.resumed.push(key);
     }
 }

@@ -12,16 +12,17 @@ use playfield_wire::{ErrorCode, Format, PROTOCOL};
 use crate::addresses::Pace;
 use crate::auth::{Decision, Identity, authenticator_failed, check_user};
 use crate::panics::guard;
+use crate::shard::connection::SocketChange;
 use crate::shard::connection::transport::Input;
 use crate::shard::keys::ConnectionKey;
 use crate::shard::session::Session;
 use crate::shard::session::greeting::Greeting;
 use crate::shard::session::messages::wrong_format;
+use crate::shard::session::outlet::Outlet;
 use crate::shard::session::resumption::{Resumption, Wanted};
-use crate::shard::{Shard, SocketChange};
 use crate::users::Greeted;
 
-impl Shard {
+impl Outlet<'_> {
     /// Handles the first message of a connection.
     pub(in crate::shard) fn handle_first(
         &mut self,
@@ -30,11 +31,11 @@ impl Shard {
         is_text: Option<bool>,
     ) {
         if let Some(is_text) = is_text
-            && self.delivery.node.echoes
+            && self.env.node.echoes
         {
             return self.echo(key, body, is_text);
         }
-        let Some(connection) = self.delivery.connections.get_mut(key) else { return };
+        let Some(connection) = self.links.get_mut(key) else { return };
         let format = ClientMessage::format_of_first(body);
         // A refusal is written as the hello was.
         connection.dialect.format = format;
@@ -59,14 +60,14 @@ impl Shard {
             let text = format!("this node speaks protocol {PROTOCOL}, not {}", hello.protocol);
             return self.fail(key, ErrorCode::UnsupportedProtocol, &text);
         }
-        let node = Arc::clone(&self.delivery.node);
+        let node = Arc::clone(&self.env.node);
         // Nobody can guess a token: who has one opened a session before, which counted then.
         let wanted = hello.resume.as_ref().and_then(|resume| Wanted::of(&node, resume));
         let pace = if wanted.is_some() { Pace::Resume } else { Pace::Session };
-        if let Err(error) = self.take_pace(key, pace) {
+        if let Err(error) = self.links.take_pace(&mut self.env, key, pace) {
             return self.refuse_hello(key, &error);
         }
-        self.watch.enters_authenticator();
+        self.env.watch.enters_authenticator();
         let decision = guard("the authenticator", || node.authenticator.authenticate(hello))
             .unwrap_or_else(|| Err(authenticator_failed()).into());
         match decision {
@@ -104,7 +105,7 @@ impl Shard {
 
     /// Opens a new session, once no other of the user is in its way.
     pub(in crate::shard) fn open_session(&mut self, key: ConnectionKey, opening: Opening) {
-        let number = self.entropy.session();
+        let number = self.env.entropy.session();
         if let Some(opening) = self.enter_users(key, opening, number) {
             self.begin_session(key, opening, number);
         }
@@ -112,25 +113,26 @@ impl Shard {
 
     /// Begins a session with this number.
     pub(super) fn begin_session(&mut self, key: ConnectionKey, opening: Opening, number: u64) {
-        let node = Arc::clone(&self.delivery.node);
+        let node = Arc::clone(&self.env.node);
         let Opening { format, identity, resumable, mismatches, .. } = opening;
         let tickets_only = identity.tickets_only;
         let resumable = resumable && node.config.session_grace_ms > 0;
-        let resumption = Resumption::new(self.delivery.shard);
+        let resumption = Resumption::new(self.env.shard);
         let token =
             if resumable { resumption.signed_token(number, &node.tokens) } else { Vec::new() };
         let session = Session::new(number, identity, resumable.then_some(resumption));
-        let Some(connection) = self.delivery.connections.get_mut(key) else { return };
+        let Some(connection) = self.links.get_mut(key) else { return };
         connection.dialect.format = format;
-        connection.heard = self.now.into();
+        connection.heard = self.env.now.into();
         connection.resumable = resumable;
         connection.tickets_only = tickets_only;
-        connection.session = Some(Box::new(session));
-        self.sessions += 1;
+        connection.has_session = true;
+        self.sessions.insert(key, Box::new(session));
+        self.sessions.count += 1;
         if resumable {
-            self.by_session.insert(number, key, &self.delivery.connections);
+            self.sessions.note_resumable(number, key);
         }
-        self.look_at(key, self.now + node.config.heartbeat() / 2);
+        self.links.look_at(key, self.env.now + node.config.heartbeat() / 2);
         self.welcome(key, number, token, None);
         if tickets_only {
             // It learns of a room type once it is in such a room.
@@ -149,7 +151,7 @@ impl Shard {
         token: Vec<u8>,
         resumed: Option<Resumed>,
     ) {
-        let config = &self.delivery.node.config;
+        let config = &self.env.node.config;
         let ms = |ms: u64| u32::try_from(ms).unwrap_or(u32::MAX);
         let welcome = ServerMessage::Welcome(server::Welcome {
             protocol: PROTOCOL,
@@ -162,15 +164,15 @@ impl Shard {
         });
         let mut body = Vec::new();
         let max_message_bytes = config.max_message_bytes;
-        let Some(connection) = self.delivery.connections.get_mut(key) else { return };
+        let Some(connection) = self.links.slab.get_mut(key) else { return };
         connection.tally.settle();
-        self.socket_changes.push_back(SocketChange::Greeted(key));
+        self.links.socket_changes.push_back(SocketChange::Greeted(key));
         // While the hello is handled where the decoder lent it, the decoder is not here.
         if let Input::WebSocket(Some(decoder)) = &mut connection.input {
             decoder.set_message_bytes_max(max_message_bytes);
         }
         welcome.encode(connection.dialect.format, &mut body);
-        self.delivery.connections.write_again(key, &body);
+        self.links.write_again(key, &body);
     }
 }
 

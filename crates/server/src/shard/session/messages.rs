@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use playfield_room::{Error, LeaveReason, RoomType, check_key};
+use playfield_room::{Error, RoomType, check_key};
 use playfield_wire::client::{self, ClientMessage};
 use playfield_wire::message::MessageRef;
 use playfield_wire::server::{self, RoomInfo, ServerMessage};
@@ -11,12 +11,13 @@ use playfield_wire::{ErrorCode, Format, RequestNumber, RoomNumber, excerpt};
 use crate::directory::keys::Key;
 use crate::shard::Shard;
 use crate::shard::connection::share::{WORK_OF_NODE, WORK_OF_ROOM};
-use crate::shard::keys::{ConnectionKey, MemberKey, RoomKey, Seat};
+use crate::shard::keys::{ConnectionKey, Seat};
 use crate::shard::mail::{Act, ShardMail};
 use crate::shard::moment::Moment;
+use crate::shard::outbound::Effect;
 use crate::shard::rooms::join::{JoinTarget, Reading, RoomSpec};
-use crate::shard::rooms::member::Farewell;
 use crate::shard::session::allowance::Rate;
+use crate::shard::session::outlet::Outlet;
 use crate::tickets::is_ticket;
 
 impl Shard {
@@ -29,48 +30,46 @@ impl Shard {
         body: &[u8],
         is_text: Option<bool>,
     ) {
-        self.delivery.counters.messages_in += 1;
-        self.visit.read(body.len());
-        let Some(connection) = self.delivery.connections.get_mut(key) else { return };
-        if connection.session.is_some() {
+        self.env.counters.messages_in += 1;
+        self.links.visit.read(body.len());
+        let Some(connection) = self.links.get_mut(key) else { return };
+        if connection.has_session {
             connection.unfinished_since = Moment::NEVER;
-            connection.lives(self.now);
+            connection.lives(self.env.now);
         }
-        let Some(session) = connection.session.as_deref_mut() else {
-            return self.handle_first(key, body, is_text);
+        let (tickets_only, is_counted) = (connection.tickets_only, connection.resumable);
+        let (format, is_device) = (connection.dialect.format, connection.is_device);
+        let Some(within) = self.sessions.take(key, self.env.now, body.len()) else {
+            return outlet!(self).handle_first(key, body, is_text);
         };
-        let within = session.usage.take(self.now, &self.rates, body.len());
-        let tickets_only = connection.tickets_only;
-        let is_counted = session.resumption.is_some();
-        let format = connection.dialect.format;
-        if connection.device.is_some() {
-            self.heard_device(key);
+        if is_device {
+            outlet!(self).heard_device(key);
         }
         if is_text.is_some_and(|is_text| is_text != format.is_text()) {
-            return self.fail(key, ErrorCode::WrongFormat, wrong_format(format));
+            return outlet!(self).fail(key, ErrorCode::WrongFormat, wrong_format(format));
         }
         match ClientMessage::decode(format, body) {
             Ok(message) => {
                 if is_counted {
-                    self.count_received(key, &message, body.len());
+                    outlet!(self).count_received(key, &message, body.len());
                 }
                 if let Err(excess) = within
-                    && !self.exceed(key, excess, Some(&message))
+                    && !outlet!(self).exceed(key, excess, Some(&message))
                 {
                     return;
                 }
-                if tickets_only && !self.is_open_to_ticket_holders(key, &message) {
+                if tickets_only && !outlet!(self).is_open_to_ticket_holders(key, &message) {
                     return;
                 }
                 self.handle_message(key, format, &message);
             }
-            Err(error) => self.fail(key, ErrorCode::BadMessage, &error.to_string()),
+            Err(error) => outlet!(self).fail(key, ErrorCode::BadMessage, &error.to_string()),
         }
     }
 
     #[inline]
     fn handle_message(&mut self, key: ConnectionKey, format: Format, message: &ClientMessage<'_>) {
-        self.visit.did(work(message));
+        self.links.visit.did(work(message));
         match *message {
             ClientMessage::Request(client::Request { room, request, ref message, payload }) => {
                 self.handle_user_message(key, room, message, payload, Some(request));
@@ -78,34 +77,36 @@ impl Shard {
             ClientMessage::Send(client::Send { room, ref message, payload }) => {
                 self.handle_user_message(key, room, message, payload, None);
             }
-            ClientMessage::Ack(client::Ack { received }) => self.acknowledged(key, received),
+            ClientMessage::Ack(client::Ack { received }) => {
+                outlet!(self).acknowledged(key, received)
+            }
             ClientMessage::Resync(client::Resync { room }) => {
-                if let Some(seat) = self.seat_of(key, room, None) {
-                    self.act(key, seat, Act::Resync);
+                if let Some(seat) = outlet!(self).seat_of(key, room, None) {
+                    outlet!(self).act(key, seat, Act::Resync);
                 }
             }
             ClientMessage::Leave(client::Leave { request, room }) => {
-                if self.is_new_request(key, request)
-                    && let Some(seat) = self.seat_of(key, room, Some(request))
+                if outlet!(self).is_new_request(key, request)
+                    && let Some(seat) = outlet!(self).seat_of(key, room, Some(request))
                 {
-                    self.act(key, seat, Act::Leave { request });
+                    outlet!(self).act(key, seat, Act::Leave { request });
                 }
             }
             ClientMessage::Ping(client::Ping { nonce }) => {
-                let time_us = self.now.as_micros() as u64;
-                self.delivery
-                    .connections
-                    .send(key, &ServerMessage::Pong(server::Pong { nonce, time_us }));
+                let time_us = self.env.now.as_micros() as u64;
+                outlet!(self).send(key, &ServerMessage::Pong(server::Pong { nonce, time_us }));
             }
-            ClientMessage::Pong(client::Pong { nonce }) => self.ponged(key, nonce),
-            ClientMessage::Goodbye(client::Goodbye {}) => self.let_go(key),
-            ClientMessage::Hello(_) => self.fail(key, ErrorCode::HelloExpected, "a second hello"),
+            ClientMessage::Pong(client::Pong { nonce }) => outlet!(self).ponged(key, nonce),
+            ClientMessage::Goodbye(client::Goodbye {}) => outlet!(self).let_go(key),
+            ClientMessage::Hello(_) => {
+                outlet!(self).fail(key, ErrorCode::HelloExpected, "a second hello")
+            }
             ClientMessage::Join(client::Join { request, ref room }) => {
-                if self.is_new_request(key, request) {
+                if outlet!(self).is_new_request(key, request) {
                     if is_ticket(room) {
-                        self.join_by_ticket(key, request, room);
+                        outlet!(self).join_by_ticket(key, request, room);
                     } else {
-                        self.join(key, request, JoinTarget::Room(room.to_string()), None);
+                        outlet!(self).join(key, request, JoinTarget::Room(room.to_string()), None);
                     }
                 }
             }
@@ -114,8 +115,13 @@ impl Shard {
                 ref room_type,
                 key: ref room_key,
             }) => {
-                if let Some(room_type) = self.known_type(key, request, room_type) {
-                    self.join(key, request, JoinTarget::Key(room_type, room_key.to_string()), None);
+                if let Some(room_type) = outlet!(self).known_type(key, request, room_type) {
+                    outlet!(self).join(
+                        key,
+                        request,
+                        JoinTarget::Key(room_type, room_key.to_string()),
+                        None,
+                    );
                 }
             }
             ClientMessage::Create(client::Create {
@@ -127,8 +133,8 @@ impl Shard {
                 options,
             }) => {
                 let wanted = Wanted { private, code, key: room_key.as_deref(), options, format };
-                if let Some(spec) = self.spec(key, request, room_type, &wanted) {
-                    self.join(key, request, JoinTarget::New(spec), None);
+                if let Some(spec) = outlet!(self).spec(key, request, room_type, &wanted) {
+                    outlet!(self).join(key, request, JoinTarget::New(spec), None);
                 }
             }
             ClientMessage::JoinOrCreate(client::JoinOrCreate {
@@ -139,15 +145,15 @@ impl Shard {
             }) => {
                 let (private, code) = (false, false);
                 let wanted = Wanted { private, code, key: room_key.as_deref(), options, format };
-                if let Some(spec) = self.spec(key, request, room_type, &wanted) {
-                    self.join(key, request, JoinTarget::Any(spec), None);
+                if let Some(spec) = outlet!(self).spec(key, request, room_type, &wanted) {
+                    outlet!(self).join(key, request, JoinTarget::Any(spec), None);
                 }
             }
             ClientMessage::List(client::List { request, ref room_type, ref filter, limit }) => {
-                self.list(key, request, room_type.as_deref(), filter, limit);
+                outlet!(self).list(key, request, room_type.as_deref(), filter, limit);
             }
             ClientMessage::Schema(client::Schema { request, ref room_type }) => {
-                self.tell_schema(key, request, room_type);
+                outlet!(self).tell_schema(key, request, room_type);
             }
             ClientMessage::Subscribe(client::Subscribe {
                 request,
@@ -155,19 +161,19 @@ impl Shard {
                 since,
                 presence,
             }) => {
-                self.subscribe(key, request, channel, since, presence);
+                self.topics.subscribe(&mut outlet!(self), key, request, channel, since, presence);
             }
             ClientMessage::Unsubscribe(client::Unsubscribe { channel }) => {
-                self.unsubscribe(key, channel);
+                self.topics.unsubscribe_client(&mut outlet!(self), key, channel);
             }
             ClientMessage::Publish(client::Publish { request, ref channel, payload }) => {
-                self.publish(key, request, channel, payload);
+                self.topics.publish_for_client(&mut outlet!(self), key, request, channel, payload);
             }
             ClientMessage::Members(client::Members { request, ref channel }) => {
-                self.ask_members(key, request, channel);
+                self.topics.ask_members(&mut outlet!(self), key, request, channel);
             }
             ClientMessage::History(client::History { request, ref channel, since, limit }) => {
-                self.ask_history(key, request, channel, since, limit);
+                self.topics.ask_history(&mut outlet!(self), key, request, channel, since, limit);
             }
             ClientMessage::Register(client::Register {
                 request,
@@ -175,17 +181,56 @@ impl Shard {
                 ref metadata,
                 ref tags,
             }) => {
-                self.register(key, request, device, metadata.clone(), tags.clone());
+                self.topics.register(
+                    &mut outlet!(self),
+                    key,
+                    request,
+                    device,
+                    metadata.clone(),
+                    tags.clone(),
+                );
             }
             ClientMessage::Report(client::Report { request, payload }) => {
-                self.report(key, request, payload);
+                self.topics.report(&mut outlet!(self), key, request, payload);
             }
             ClientMessage::Answer(client::Answer { command, ref error, payload }) => {
-                self.answer_command(key, command, error.clone(), payload);
+                self.topics.answer_command(
+                    &mut outlet!(self),
+                    key,
+                    command,
+                    error.clone(),
+                    payload,
+                );
             }
         }
     }
 
+    #[inline]
+    fn handle_user_message(
+        &mut self,
+        key: ConnectionKey,
+        room: RoomNumber,
+        message: &MessageRef<'_>,
+        payload: &[u8],
+        request: Option<RequestNumber>,
+    ) {
+        let Some(seat) = outlet!(self).seat_of(key, room, request) else { return };
+        if request.is_some_and(|request| !outlet!(self).is_new_request(key, request)) {
+            return;
+        }
+        if seat.shard == self.env.shard {
+            self.host.deliver(&mut below!(self), seat.room, seat.member, message, payload, request);
+            return;
+        }
+        let message = match message {
+            MessageRef::Index(index) => MessageRef::Index(*index),
+            MessageRef::Name(name) => MessageRef::Name(Cow::Owned(name.clone().into_owned())),
+        };
+        outlet!(self).act(key, seat, Act::Message { message, payload: payload.to_vec(), request });
+    }
+}
+
+impl Outlet<'_> {
     /// The session's seat in a room; if it has none, the client gets an error.
     #[inline]
     fn seat_of(
@@ -194,7 +239,7 @@ impl Shard {
         room: RoomNumber,
         request: Option<RequestNumber>,
     ) -> Option<Seat> {
-        let session = self.delivery.connections.session_mut(key)?;
+        let session = self.sessions.get_mut(key)?;
         let seat = session.joined(room);
         // What crosses a `left` on the way is dropped, unless somebody waits for an answer.
         if seat.is_none() && (request.is_some() || !session.was_numbered(room)) {
@@ -205,7 +250,7 @@ impl Shard {
     }
 
     fn is_new_request(&mut self, key: ConnectionKey, request: RequestNumber) -> bool {
-        let Some(session) = self.delivery.connections.session_mut(key) else { return false };
+        let Some(session) = self.sessions.get_mut(key) else { return false };
         let is_new = !session.awaits_joined(request);
         if !is_new {
             self.send_error(key, Some(request), None, &duplicate(request));
@@ -222,7 +267,7 @@ impl Shard {
         if !self.is_new_request(key, request) {
             return None;
         }
-        let room_type = self.delivery.node.room_type(name);
+        let room_type = self.env.node.room_type(name);
         if room_type.is_none() {
             self.send_error(key, Some(request), None, &unknown_type(name));
         }
@@ -247,7 +292,7 @@ impl Shard {
             Some(key) => check_key(key),
             None => Ok(()),
         };
-        let node = &self.delivery.node;
+        let node = &self.env.node;
         let criteria = match checked.and_then(|()| node.criteria(room_type, format, options)) {
             Ok(criteria) => criteria,
             Err(error) => {
@@ -261,89 +306,18 @@ impl Shard {
         Some(RoomSpec { room_type, key, code, reading, private, criteria, options, format })
     }
 
-    #[inline]
-    fn handle_user_message(
-        &mut self,
-        key: ConnectionKey,
-        room: RoomNumber,
-        message: &MessageRef<'_>,
-        payload: &[u8],
-        request: Option<RequestNumber>,
-    ) {
-        let Some(seat) = self.seat_of(key, room, request) else { return };
-        if request.is_some_and(|request| !self.is_new_request(key, request)) {
-            return;
-        }
-        if seat.shard == self.delivery.shard {
-            self.deliver(seat.room, seat.member, message, payload, request);
-            return;
-        }
-        let message = match message {
-            MessageRef::Index(index) => MessageRef::Index(*index),
-            MessageRef::Name(name) => MessageRef::Name(Cow::Owned(name.clone().into_owned())),
-        };
-        self.act(key, seat, Act::Message { message, payload: payload.to_vec(), request });
-    }
-
-    /// Gives a member's message to its room.
-    #[inline]
-    pub(in crate::shard) fn deliver(
-        &mut self,
-        room: RoomKey,
-        member: MemberKey,
-        message: &MessageRef<'_>,
-        payload: &[u8],
-        request: Option<RequestNumber>,
-    ) {
-        let Some(sender) =
-            self.rooms.get_mut(room).and_then(|hosted| hosted.members.get_mut(member))
-        else {
-            return;
-        };
-        if let Some(request) = request {
-            let unanswered_max = self.delivery.node.config.requests_unanswered_max;
-            let refusal = if sender.unanswered.contains(&request) {
-                Some(duplicate(request))
-            } else if sender.unanswered.len() >= unanswered_max {
-                let text =
-                    format!("requests_unanswered_max: {unanswered_max} requests are unanswered");
-                Some(Error::new(ErrorCode::Limit, text))
-            } else {
-                None
-            };
-            if let Some(error) = refusal {
-                let text = error.text().into();
-                let message = ServerMessage::Error(server::Error {
-                    request: Some(request),
-                    room: None,
-                    code: error.code(),
-                    text,
-                    retry_after_ms: None,
-                });
-                return self.delivery.send((room, member), sender, &message);
-            }
-            sender.unanswered.push(request);
-        }
-        let (player, format) = (sender.player, sender.format);
-        self.call(room, |any, at, out| {
-            out.note_message((player, format), message, payload, request);
-            let began = out.begin_message();
-            any.message(at, player, message, payload, request, out);
-            out.end_message(began, message, payload);
-        });
-    }
-
     /// Does what a member asks for, here or on its room's shard.
     fn act(&mut self, key: ConnectionKey, seat: Seat, act: Act) {
         let Seat { shard, room, member } = seat;
-        if shard == self.delivery.shard {
-            return self.perform(room, member, act);
+        if shard == self.env.shard {
+            let effect = Effect::Mail(ShardMail::Act { room, member, act });
+            return self.outbound.effects.push_back(effect);
         }
-        if self.delivery.congested[usize::from(shard)] {
+        if self.outbound.congested[usize::from(shard)] {
             // Nothing more is read from it until the mailbox has space.
-            if let Some(connection) = self.delivery.connections.get_mut(key) {
+            if let Some(connection) = self.links.get_mut(key) {
                 connection.pause.mailbox = true;
-                self.waiting_for_mailbox.push((shard, key));
+                self.links.waiting_for_mailbox.push((shard, key));
             }
             if let Act::Message { request: Some(request), .. } | Act::Leave { request } = act {
                 let text = "mailbox_max: the mailbox of the room's shard is full; try again";
@@ -355,8 +329,8 @@ impl Shard {
                 );
             }
         }
-        if let Some(connection) = self.delivery.connections.get_mut(key)
-            && let Some(session) = connection.session.as_deref_mut()
+        if let Some(connection) = self.links.get_mut(key)
+            && let Some(session) = self.sessions.get_mut(key)
         {
             if let Some(room) = session.room_at(seat) {
                 room.acts += 1;
@@ -366,7 +340,7 @@ impl Shard {
             }
             connection.pause.acts = session.has_acts_enough();
         }
-        self.delivery.post(shard, ShardMail::Act { room, member, act });
+        self.outbound.post(shard, ShardMail::Act { room, member, act });
     }
 
     fn list(
@@ -377,7 +351,7 @@ impl Shard {
         filter: &[(Cow<'_, str>, Cow<'_, str>)],
         limit: u32,
     ) {
-        let node = std::sync::Arc::clone(&self.delivery.node);
+        let node = std::sync::Arc::clone(&self.env.node);
         let room_type = match room_type {
             None => None,
             Some(name) => match self.known_type(key, request, name) {
@@ -388,10 +362,10 @@ impl Shard {
         if !self.is_new_request(key, request) {
             return;
         }
-        let Some(session) = self.delivery.connections.session_mut(key) else { return };
+        let Some(session) = self.sessions.get_mut(key) else { return };
         let rate = Rate::per_second("lists_per_second_max", node.config.lists_per_second_max);
-        match session.allowances().lists.check(self.now, rate) {
-            Ok(()) => session.allowances_mut().lists.take(self.now, rate),
+        match session.allowances().lists.check(self.env.now, rate) {
+            Ok(()) => session.allowances_mut().lists.take(self.env.now, rate),
             Err(error) => return self.send_error(key, Some(request), None, &error),
         }
         let list_max = node.config.list_max;
@@ -412,18 +386,16 @@ impl Shard {
                 .collect(),
         });
         let rooms = rooms.collect();
-        self.delivery
-            .connections
-            .send(key, &ServerMessage::Listed(server::Listed { request, rooms }));
+        self.send(key, &ServerMessage::Listed(server::Listed { request, rooms }));
     }
 
     fn tell_schema(&mut self, key: ConnectionKey, request: RequestNumber, room_type: &str) {
         let Some(room_type) = self.known_type(key, request, room_type) else { return };
-        let per_second = self.delivery.node.config.schemas_per_second_max;
-        let Some(session) = self.delivery.connections.session_mut(key) else { return };
+        let per_second = self.env.node.config.schemas_per_second_max;
+        let Some(session) = self.sessions.get_mut(key) else { return };
         let rate = Rate::per_second("schemas_per_second_max", per_second);
-        match session.allowances().schemas.check(self.now, rate) {
-            Ok(()) => session.allowances_mut().schemas.take(self.now, rate),
+        match session.allowances().schemas.check(self.env.now, rate) {
+            Ok(()) => session.allowances_mut().schemas.take(self.env.now, rate),
             Err(error) => return self.send_error(key, Some(request), None, &error),
         }
         self.send_schema(key, Some(request), room_type);
@@ -435,55 +407,14 @@ impl Shard {
         request: Option<RequestNumber>,
         room_type: u16,
     ) {
-        let RoomType { name, schema, .. } = &self.delivery.node.room_types[usize::from(room_type)];
+        let node = std::sync::Arc::clone(&self.env.node);
+        let RoomType { name, schema, .. } = &node.room_types[usize::from(room_type)];
         let schema = ServerMessage::Schema(server::Schema {
             request,
             room_type: name.into(),
             schema: schema.as_bytes().into(),
         });
-        self.delivery.connections.send(key, &schema);
-    }
-
-    /// Does what a member of a room of this shard asks for.
-    pub(in crate::shard) fn perform(&mut self, room: RoomKey, member: MemberKey, act: Act) {
-        match act {
-            Act::Message { message, payload, request } => {
-                self.deliver(room, member, &message, &payload, request);
-            }
-            Act::Leave { request } => {
-                self.vacate(room, member, LeaveReason::Left, Farewell::Asked(request));
-            }
-            Act::Resync => self.resync(room, member),
-        }
-    }
-
-    /// Takes a member out of its room, with a last word for it.
-    pub(in crate::shard) fn vacate(
-        &mut self,
-        room: RoomKey,
-        key: MemberKey,
-        why: LeaveReason,
-        farewell: Farewell,
-    ) {
-        let Some(hosted) = self.rooms.get_mut(room) else { return };
-        let Some(mut member) = hosted.members.remove(key) else { return };
-        if member.take_held().is_some() {
-            self.delivery.node.directory.release(hosted.id);
-        }
-        let player = member.player;
-        self.call(room, |any, at, out| {
-            if !any.is_closed() {
-                any.leave(at, player, why, out);
-            }
-        });
-        if let Some(message) = farewell.message(&member) {
-            self.delivery.send((room, key), &mut member, &message);
-        }
-        let request = match farewell {
-            Farewell::Asked(request) => Some(request),
-            Farewell::None | Farewell::GraceOver | Farewell::TooMuch => None,
-        };
-        self.delivery.part((room, key), member, request);
+        self.send(key, &schema);
     }
 }
 
@@ -539,7 +470,7 @@ pub(in crate::shard) fn not_joined(room: RoomNumber) -> Error {
     Error::new(ErrorCode::NotJoined, format!("this session is in no room {room}"))
 }
 
-fn duplicate(request: RequestNumber) -> Error {
+pub(in crate::shard) fn duplicate(request: RequestNumber) -> Error {
     Error::new(ErrorCode::DuplicateRequest, format!("request {request} is still unanswered"))
 }
 

@@ -3,16 +3,18 @@
 mod acknowledging;
 pub(crate) mod allowance;
 pub(crate) mod by_number;
-mod catch_up;
+pub(crate) mod catch_up;
 mod echo;
 pub(crate) mod ending;
 pub(crate) mod greeting;
 pub(crate) mod hello;
 pub(crate) mod messages;
+pub(crate) mod outlet;
 pub(crate) mod rates;
 mod resume;
 pub(crate) mod resumption;
 pub(crate) mod round_trips;
+pub(crate) mod sessions;
 mod ticket_holder;
 
 use std::time::Duration;

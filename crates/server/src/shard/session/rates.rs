@@ -8,8 +8,8 @@ use playfield_wire::client::{self, ClientMessage};
 use playfield_wire::{ErrorCode, RequestNumber, RoomNumber};
 
 use crate::config::Config;
-use crate::shard::Shard;
 use crate::shard::keys::ConnectionKey;
+use crate::shard::session::outlet::Outlet;
 
 /// An error answers each request that is refused. Other messages to the same room that are refused
 /// share one in this time, which says how many they are, or the refusals would flood the client.
@@ -129,7 +129,7 @@ fn within(verdict: Verdict, setting: usize) -> Result<(), Excess> {
     }
 }
 
-impl Shard {
+impl Outlet<'_> {
     /// Acts on a message that came too fast. Whether it is handled nevertheless.
     #[cold]
     pub(in crate::shard) fn exceed(
@@ -140,8 +140,8 @@ impl Shard {
     ) -> bool {
         let Excess { setting, wait } = excess;
         let Some(wait) = wait else {
-            self.delivery.counters.messages_too_fast += 1;
-            let text = self.rates.texts[setting].clone();
+            self.env.counters.messages_too_fast += 1;
+            let text = self.sessions.rates.texts[setting].clone();
             self.close_too_fast(key, &text);
             return false;
         };
@@ -158,9 +158,9 @@ impl Shard {
             Some(message) => request_of(message),
             None => None,
         };
-        self.delivery.counters.messages_too_fast += 1;
-        let now = self.now;
-        let Some(session) = self.delivery.connections.session_mut(key) else { return false };
+        self.env.counters.messages_too_fast += 1;
+        let now = self.env.now;
+        let Some(session) = self.sessions.get_mut(key) else { return false };
         let room = match message {
             Some(ClientMessage::Send(client::Send { room, .. })) => Some(*room),
             _ => None,
@@ -171,10 +171,10 @@ impl Shard {
             refused.setting = setting;
             refused.retry_at = now.saturating_add(wait);
             let tells_at = self.tell_refused(key);
-            self.look_by(key, tells_at);
+            self.links.look_by(key, tells_at);
             return false;
         }
-        let text = self.rates.texts[setting].as_str();
+        let text = self.sessions.rates.texts[setting].as_str();
         let error = Error::new(ErrorCode::TooFast, text).with_retry_after(wait);
         self.send_error(key, request, room, &error);
         false
@@ -183,21 +183,21 @@ impl Shard {
     /// Tells a client how many of its messages without an answer were refused since it was told
     /// last, unless that was just now. When to do so next.
     pub(in crate::shard) fn tell_refused(&mut self, key: ConnectionKey) -> Duration {
-        let session = self.delivery.connections.session_mut(key);
+        let session = self.sessions.get_mut(key);
         let Some(refused) = session
             .and_then(|session| session.extras.as_deref_mut()?.refused.as_deref_mut())
             .filter(|refused| !refused.untold.is_empty())
         else {
             return Duration::MAX;
         };
-        if self.now < refused.quiet_until {
+        if self.env.now < refused.quiet_until {
             return refused.quiet_until;
         }
-        refused.quiet_until = self.now + ERROR_PERIOD;
+        refused.quiet_until = self.env.now + ERROR_PERIOD;
         let untold = std::mem::take(&mut refused.untold);
-        let (setting, wait) = (refused.setting, refused.retry_at.saturating_sub(self.now));
+        let (setting, wait) = (refused.setting, refused.retry_at.saturating_sub(self.env.now));
         for (room, count) in untold {
-            let text = &self.rates.texts[setting];
+            let text = &self.sessions.rates.texts[setting];
             let text = match count {
                 1 => format!("{text}; 1 message without an answer was refused"),
                 _ => format!("{text}; {count} messages without an answer were refused"),
@@ -210,16 +210,15 @@ impl Shard {
 
     /// Closes a connection that exceeded a multiple of a rate.
     pub(in crate::shard) fn close_too_fast(&mut self, key: ConnectionKey, text: &str) {
-        self.delivery.counters.closed_too_fast += 1;
+        self.env.counters.closed_too_fast += 1;
         self.goodbye(key, ErrorCode::TooFast, text, None);
     }
 
     /// Whether a control frame of the WebSocket is handled: it counts as a message.
     pub(in crate::shard) fn admits_control(&mut self, key: ConnectionKey, bytes: usize) -> bool {
-        let Some(session) = self.delivery.connections.session_mut(key) else { return true };
-        match session.usage.take(self.now, &self.rates, bytes) {
-            Ok(()) => true,
-            Err(excess) => self.exceed(key, excess, None),
+        match self.sessions.take(key, self.env.now, bytes) {
+            None | Some(Ok(())) => true,
+            Some(Err(excess)) => self.exceed(key, excess, None),
         }
     }
 }

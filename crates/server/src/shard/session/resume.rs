@@ -15,18 +15,17 @@ use playfield_wire::server::Resumed;
 use crate::addresses::{Address, Pace};
 use crate::auth::Identity;
 use crate::shard::connection::transport::Input;
-use crate::shard::connection::{Connection, Phase};
+use crate::shard::connection::{Connection, Phase, SocketChange};
 use crate::shard::keys::{ConnectionKey, Seat};
 use crate::shard::lines::{End, Host};
 use crate::shard::mail::ShardMail;
-use crate::shard::pacing::Part;
+use crate::shard::outbound::Effect;
 use crate::shard::rooms::join::{Departure, Purpose};
 use crate::shard::rooms::member::Farewell;
 use crate::shard::session::allowance::Rate;
 use crate::shard::session::hello::Opening;
+use crate::shard::session::outlet::Outlet;
 use crate::shard::session::resumption::{Comeback, Presence, Resumption, Returning, Wanted};
-use crate::shard::snapshots::Waiting;
-use crate::shard::{Shard, SocketChange};
 
 /// How long a client waits for its session while that is on the way to another shard.
 const ON_ITS_WAY_MAX: Duration = Duration::from_millis(200);
@@ -34,7 +33,7 @@ const ON_ITS_WAY_MAX: Duration = Duration::from_millis(200);
 /// How often to look whether a session that is over has left its rooms.
 const PARTING_RETRY: Duration = Duration::from_secs(1);
 
-impl Shard {
+impl Outlet<'_> {
     /// A client with a token of this node wants its session back.
     pub(super) fn come_back_to_session(
         &mut self,
@@ -43,7 +42,7 @@ impl Shard {
         mut opening: Opening,
     ) {
         opening.greeted.instead_of = Some(wanted.token.session);
-        let (at, order) = (self.now, self.delivery.node.away.next_place());
+        let (at, order) = (self.env.now, self.env.node.away.next_place());
         self.send_to_session(key, Box::new(Comeback { wanted, opening, at, order }));
     }
 
@@ -54,83 +53,86 @@ impl Shard {
         comeback: Box<Comeback>,
     ) {
         let Token { session, shard: home, .. } = comeback.wanted.token;
-        let target = self.delivery.node.away.shard_of(session, home);
-        let Some(connection) = self.delivery.connections.get_mut(key) else { return };
+        let target = self.env.node.away.shard_of(session, home);
+        if self.links.get(key).is_none() {
+            return;
+        }
         let purpose = Purpose::Resume(comeback);
-        connection.departure = Some(Box::new(Departure { target, purpose }));
-        if target == self.delivery.shard {
-            self.coming_back.push(key);
+        self.depart(key, Departure { target, purpose });
+        if target == self.env.shard {
+            self.sessions.coming_back.push(key);
         } else {
-            self.departing.push(key);
+            self.sessions.departing.push(key);
         }
     }
 
     /// Sends it there later, since that is not possible now.
     pub(in crate::shard) fn try_again(&mut self, key: ConnectionKey, comeback: Box<Comeback>) {
-        let Some(connection) = self.delivery.connections.get_mut(key) else { return };
-        let (target, purpose) = (self.delivery.shard, Purpose::Resume(comeback));
-        connection.departure = Some(Box::new(Departure { target, purpose }));
-        self.coming_back.push(key);
+        if self.links.get(key).is_none() {
+            return;
+        }
+        let (target, purpose) = (self.env.shard, Purpose::Resume(comeback));
+        self.depart(key, Departure { target, purpose });
+        self.sessions.coming_back.push(key);
     }
 
-    /// Gives clients that came back their sessions, or new ones, as long as there is time. What
-    /// they missed comes later, in a turn of their own.
-    pub(in crate::shard) fn resume_sessions(&mut self) {
-        for key in std::mem::take(&mut self.coming_back) {
-            if let Some(connection) = self.delivery.connections.get(key) {
+    /// Lines up clients that came back, by address.
+    pub(in crate::shard) fn line_up_to_resume(&mut self) {
+        for key in std::mem::take(&mut self.sessions.coming_back) {
+            if let Some(connection) = self.links.get(key) {
                 let host = Host(Arc::clone(connection.tally.address()));
-                self.coming_back_lines.push(host, End::Front, key);
+                self.sessions.coming_back_lines.push(host, End::Front, key);
             }
         }
-        self.begin_part(Part::Returns);
-        while !self.is_part_over()
-            && let Some(key) = self.coming_back_lines.next()
-        {
-            let began = self.stopwatch.read();
-            let Some(connection) = self.delivery.connections.get_mut(key) else { continue };
-            let Some(departure) = connection.departure.take() else { continue };
-            let Departure { purpose: Purpose::Resume(comeback), .. } = *departure else { continue };
-            let Token { session, shard: home, .. } = comeback.wanted.token;
-            let here = self.delivery.shard;
-            if self.delivery.node.away.shard_of(session, home) != here {
-                self.send_to_session(key, comeback);
-            } else if let Some(place) = self.by_session.get(session, &self.delivery.connections) {
-                self.resume(key, place, *comeback);
-                self.charge_since(place, began);
-            } else if home != here && self.now < comeback.at + ON_ITS_WAY_MAX {
-                self.try_again(key, comeback);
-            } else {
-                self.open_instead(key, comeback.opening);
-            }
-            let took = self.stopwatch.read().saturating_sub(began);
-            self.coming_back_lines.took(took);
+    }
+
+    /// Gives the next client that came back its session, or a new one. What it missed comes later,
+    /// in a turn of its own. Returns whether there was one.
+    pub(in crate::shard) fn resume_next(&mut self) -> bool {
+        let Some(key) = self.sessions.coming_back_lines.next() else { return false };
+        let began = self.env.stopwatch.read();
+        let Some(departure) = self.take_departure(key) else { return true };
+        let Departure { purpose: Purpose::Resume(comeback), .. } = departure else { return true };
+        let Token { session, shard: home, .. } = comeback.wanted.token;
+        let here = self.env.shard;
+        if self.env.node.away.shard_of(session, home) != here {
+            self.send_to_session(key, comeback);
+        } else if let Some(place) = self.sessions.find(session) {
+            self.resume(key, place, *comeback);
+            self.charge_since(place, began);
+        } else if home != here && self.env.now < comeback.at + ON_ITS_WAY_MAX {
+            self.try_again(key, comeback);
+        } else {
+            self.open_instead(key, comeback.opening);
         }
-        self.end_part();
+        let took = self.env.stopwatch.read().saturating_sub(began);
+        self.sessions.coming_back_lines.took(took);
+        true
     }
 
     /// Opens a new session for a client whose session is over.
     fn open_instead(&mut self, key: ConnectionKey, opening: Opening) {
-        let over = opening.greeted.instead_of.and_then(|of| self.delivery.node.users.why_over(of));
+        let over = opening.greeted.instead_of.and_then(|of| self.env.node.users.why_over(of));
         if let Some(end) = over {
             return self.refuse_hello(key, &end.error);
         }
-        match self.take_pace(key, Pace::Session) {
+        match self.links.take_pace(&mut self.env, key, Pace::Session) {
             Ok(()) => self.open_session(key, opening),
             Err(error) => self.refuse_hello(key, &error),
         }
-        self.resumed.push(key);
+        self.links.resumed.push(key);
     }
 
     /// Gives the session at `key` the transport of the connection at `from`.
     fn resume(&mut self, from: ConnectionKey, key: ConnectionKey, comeback: Comeback) {
         let Comeback { wanted: Wanted { token, received, copies }, opening, at: _, order } =
             comeback;
-        let Some(connection) = self.delivery.connections.get_mut(key) else { return };
+        let Some(connection) = self.links.get_mut(key) else { return };
         let address = Arc::clone(connection.tally.address());
         let format = connection.dialect.format;
         let is_away = connection.is_away();
-        let away = self.now.saturating_sub(connection.heard.time());
-        let Some(session) = connection.session.as_deref_mut() else { return };
+        let away = self.env.now.saturating_sub(connection.heard.time());
+        let Some(session) = self.sessions.get_mut(key) else { return };
         let Identity { user, tickets_only, .. } = &opening.identity;
         let is_same_user =
             session.user() == user.as_deref() && session.is_tickets_only() == *tickets_only;
@@ -152,11 +154,11 @@ impl Shard {
             let text = "a later connection has resumed the session";
             return self.goodbye(from, ErrorCode::TakenOver, text, None);
         }
-        let max = self.delivery.node.config.resumes_per_minute_max;
+        let max = self.env.node.config.resumes_per_minute_max;
         let rate = Rate::per_minute("resumes_per_minute_max", max);
         let mut returns = session.allowances().returns;
-        if let Err(error) = returns.check(self.now, rate) {
-            self.delivery.counters.resumes_refused += 1;
+        if let Err(error) = returns.check(self.env.now, rate) {
+            self.env.counters.resumes_refused += 1;
             return self.refuse_hello(from, &error);
         }
         let Some(resumption) = session.resumption.as_mut() else { return };
@@ -169,7 +171,7 @@ impl Shard {
                 if !is_away {
                     self.close_old_transport(key);
                     // It was not counted as away.
-                    if let Some(resumption) = self.resumption(key) {
+                    if let Some(resumption) = self.sessions.resumption(key) {
                         resumption.presence = Presence::Here;
                     }
                 }
@@ -184,17 +186,17 @@ impl Shard {
             self.close_old_transport(key);
         }
 
-        self.delivery.connections.move_transport(from, key);
-        self.delivery.connections.remove(from);
-        self.socket_changes.push_back(SocketChange::Moved { from, to: key });
-        let Some(connection) = self.delivery.connections.get_mut(key) else { return };
+        self.links.move_transport(from, key);
+        self.links.remove(from);
+        self.links.socket_changes.push_back(SocketChange::Moved { from, to: key });
+        let Some(connection) = self.links.get_mut(key) else { return };
         connection.phase = Phase::Open;
-        connection.heard = self.now.into();
+        connection.heard = self.env.now.into();
         connection.pinged = false;
-        let Some(session) = connection.session.as_deref_mut() else { return };
-        let since = self.now.saturating_sub(away.min(self.delivery.node.config.session_grace()));
-        session.credit(since, self.now);
-        returns.take(self.now, rate);
+        let Some(session) = self.sessions.get_mut(key) else { return };
+        let since = self.env.now.saturating_sub(away.min(self.env.node.config.session_grace()));
+        session.credit(since, self.env.now);
+        returns.take(self.env.now, rate);
         session.allowances_mut().returns = returns;
         let left =
             copies.iter().map(|copy| copy.room).filter(|room| session.has_left(*room)).collect();
@@ -221,31 +223,26 @@ impl Shard {
             left,
         }));
         let resumed = Resumed { received: resumption.received.acknowledge(), lost };
-        let token = resumption.signed_token(number, &self.delivery.node.tokens);
-        self.expire_commands();
-        self.withdraw_expired(key);
-        self.delivery.counters.sessions_resumed += 1;
-        self.delivery.counters.messages_lost += messages_lost;
+        let token = resumption.signed_token(number, &self.env.node.tokens);
+        self.outbound.effects.push_back(Effect::Resumed(key));
+        self.env.counters.sessions_resumed += 1;
+        self.env.counters.messages_lost += messages_lost;
         self.welcome(key, number, token, Some(resumed));
-        self.look_at(key, self.now);
-        self.heard_device(key);
-        self.await_subscriptions(key);
-        for seat in self.seats(key) {
-            let Seat { shard, room, member } = seat;
-            if shard == self.delivery.shard {
-                self.returned(seat, away);
-            } else if let Some(connection) = self.delivery.connections.get(key) {
+        self.links.look_at(key, self.env.now);
+        for Seat { shard, room, member } in self.seats(key) {
+            if let Some(connection) = self.links.get(key) {
                 let address = Arc::clone(connection.tally.address());
-                self.delivery.post(shard, ShardMail::Return { room, member, away, address });
+                let mail = ShardMail::Return { room, member, away, address };
+                self.outbound.send(&self.env, shard, mail);
             }
         }
         self.go_on_returning(key);
-        self.resumed.push(key);
+        self.links.resumed.push(key);
     }
 
     /// The seats of a session.
     pub(in crate::shard) fn seats(&mut self, key: ConnectionKey) -> Vec<Seat> {
-        let session = self.delivery.connections.session_mut(key);
+        let session = self.sessions.get_mut(key);
         session.map_or(Vec::new(), |session| {
             session.rooms.iter().filter_map(|room| room.seat).collect()
         })
@@ -262,27 +259,27 @@ impl Shard {
 
     /// Moves the transport of a session to a place of its own.
     fn part_from_transport(&mut self, key: ConnectionKey) -> ConnectionKey {
-        let connections = &mut self.delivery.connections;
+        let connections = &mut self.links;
         let Some(connection) = connections.get(key) else { return key };
-        let mut old = Connection::new(self.now, Input::InUse, connection.tally.of_nobody());
+        let mut old = Connection::new(self.env.now, Input::InUse, connection.tally.of_nobody());
         old.dialect = connection.dialect;
         let old = connections.insert(old);
         connections.move_transport(key, old);
-        self.socket_changes.push_back(SocketChange::Moved { from: key, to: old });
+        self.links.socket_changes.push_back(SocketChange::Moved { from: key, to: old });
         old
     }
 
     /// The transport of a connection is lost; its socket is dropped. Whether its session is kept.
     pub(in crate::shard) fn lose(&mut self, key: ConnectionKey) -> bool {
-        if self.delivery.connections.get(key).is_some_and(Connection::is_away) {
+        if self.links.get(key).is_some_and(Connection::is_away) {
             // It was lost before, and the socket is about to be dropped.
             return true;
         }
         if !self.may_stay_away(key) {
             return false;
         }
-        self.socket_changes.push_back(SocketChange::Dropped(key));
-        let began = self.stopwatch.read();
+        self.links.socket_changes.push_back(SocketChange::Dropped(key));
+        let began = self.env.stopwatch.read();
         self.stay_away(key);
         self.expire_away(key);
         self.charge_since(key, began);
@@ -299,7 +296,7 @@ impl Shard {
         if !self.may_stay_away(key) {
             return false;
         }
-        let began = self.stopwatch.read();
+        let began = self.env.stopwatch.read();
         let old = self.part_from_transport(key);
         self.close(old, Some(close));
         self.stay_away(key);
@@ -310,20 +307,20 @@ impl Shard {
 
     /// Whether the session of a connection that is lost is kept. If so, it is counted.
     fn may_stay_away(&mut self, key: ConnectionKey) -> bool {
-        let Some(connection) = self.delivery.connections.get(key) else { return false };
+        let Some(connection) = self.links.get(key) else { return false };
         if !connection.resumable
             || connection.phase != Phase::Open
             || connection.doomed
-            || self.is_shutting_down
+            || self.env.is_shutting_down
         {
             return false;
         }
         let address = connection.tally.address();
-        match self.delivery.node.away.enter(address) {
-            Ok(()) => self.sessions_away += 1,
+        match self.env.node.away.enter(address) {
+            Ok(()) => self.sessions.away += 1,
             Err(setting) => {
-                self.delivery.counters.sessions_away_refused += 1;
-                self.turned_away.note_away(setting, self.now);
+                self.env.counters.sessions_away_refused += 1;
+                self.links.turned_away.note_away(setting, self.env.now);
                 return false;
             }
         }
@@ -339,35 +336,35 @@ impl Shard {
         home: u16,
         shard: u16,
     ) {
-        self.by_session.remove(number, key, &self.delivery.connections);
-        if shard != self.delivery.shard {
-            self.delivery.node.away.moved(number, home, shard);
+        self.sessions.forget_resumable(number, key);
+        if shard != self.env.shard {
+            self.env.node.away.moved(number, home, shard);
         }
     }
 
     /// A session that was counted as away is resumed, or ends.
     pub(in crate::shard) fn end_being_away(&mut self, address: &Address) {
-        self.sessions_away -= 1;
-        self.delivery.node.away.leave(address);
+        self.sessions.away -= 1;
+        self.env.node.away.leave(address);
     }
 
     /// Charges a session for what was done since then, as its client was lost or has come back.
     fn charge_since(&mut self, key: ConnectionKey, began: Duration) {
-        let took = self.stopwatch.read().saturating_sub(began);
-        self.delivery.charge_connection(key, self.now, took);
+        let took = self.env.stopwatch.read().saturating_sub(began);
+        self.links.charge(key, self.env.now, took);
     }
 
     /// A session goes on without a transport.
     fn stay_away(&mut self, key: ConnectionKey) {
-        let now = self.now;
-        self.delivery.connections.drop_transport(key);
-        self.count_bytes(key);
-        let Some(connection) = self.delivery.connections.get_mut(key) else { return };
+        let now = self.env.now;
+        self.links.drop_transport(key);
+        self.links.count_bytes(key);
+        let Some(connection) = self.links.get_mut(key) else { return };
         connection.phase = Phase::Away;
         connection.held = true;
         connection.owes_receipts = false;
         connection.pinged = false;
-        if let Some(session) = connection.session.as_deref_mut() {
+        if let Some(session) = self.sessions.get_mut(key) {
             if let Some(round_trips) = session.round_trips() {
                 round_trips.restart(now);
             }
@@ -376,13 +373,12 @@ impl Shard {
             }
         }
         // A join goes on by mail.
-        if let Some(departure) = connection.departure.take()
-            && let Departure { target, purpose: Purpose::Join(join) } = *departure
+        if let Some(Departure { target, purpose: Purpose::Join(join) }) = self.take_departure(key)
             && let Some(joiner) = self.joiner(key)
         {
-            self.delivery.post(target, ShardMail::Join { joiner: Box::new(joiner), join });
+            self.outbound.post(target, ShardMail::Join { joiner: Box::new(joiner), join });
         }
-        self.delivery.suspend_channels(key);
+        self.outbound.effects.push_back(Effect::Lost(key));
         for seat in self.seats(key) {
             self.lost(seat);
         }
@@ -392,26 +388,13 @@ impl Shard {
     /// A session has lost its connection, and keeps this seat.
     pub(in crate::shard) fn lost(&mut self, seat: Seat) {
         let Seat { shard, room, member } = seat;
-        if shard != self.delivery.shard {
-            return self.delivery.post(shard, ShardMail::Lost { room, member });
-        }
-        if let Some(player) = self.player_of(room, member) {
-            self.call(room, |any, at, out| any.lost(at, player, out));
-        }
-    }
-
-    /// The session of a member of this shard's rooms has a connection again.
-    pub(in crate::shard) fn returned(&mut self, seat: Seat, away: Duration) {
-        if let Some(player) = self.player_of(seat.room, seat.member) {
-            self.call(seat.room, |any, at, out| any.returned(at, player, away, out));
-        }
-        self.move_to_line(Waiting::Member(seat.room, seat.member));
+        self.outbound.send(&self.env, shard, ShardMail::Lost { room, member });
     }
 
     /// A session has a new seat. If it has lost its connection in the meantime, the room learns
     /// that.
     pub(in crate::shard) fn seated_away(&mut self, key: ConnectionKey, seat: Seat) {
-        if self.delivery.connections.get(key).is_some_and(Connection::is_away) {
+        if self.links.get(key).is_some_and(Connection::is_away) {
             self.lost(seat);
             self.expire_away(key);
         }
@@ -420,8 +403,8 @@ impl Shard {
     /// Takes a session that is away out of rooms whose grace is over, and ends it if it is over
     /// altogether.
     pub(in crate::shard) fn expire_away(&mut self, key: ConnectionKey) {
-        let (now, grace) = (self.now, self.delivery.node.config.session_grace());
-        let Some(session) = self.delivery.connections.session_mut(key) else { return };
+        let (now, grace) = (self.env.now, self.env.node.config.session_grace());
+        let Some(session) = self.sessions.get_mut(key) else { return };
         let Some(since) = session.resumption.as_ref().and_then(Resumption::away_since) else {
             return;
         };
@@ -441,23 +424,32 @@ impl Shard {
         for seat in over {
             self.go(seat, LeaveReason::ConnectionLost, Farewell::GraceOver);
         }
-        let session = self.delivery.connections.session_mut(key);
-        let is_empty = session.is_none_or(|session| session.rooms.is_empty());
         if next > now {
-            self.look_at(key, next);
-            self.note_silence(key);
-        } else if is_empty {
+            self.links.look_at(key, next);
+            self.outbound.effects.push_back(Effect::Examined(key));
+        } else {
+            // Rooms of this shard are left by then.
+            self.outbound.effects.push_back(Effect::AwayTooLong(key));
+        }
+    }
+
+    /// Ends a session whose time is over, once it is in no room.
+    pub(in crate::shard) fn end_if_in_no_room(&mut self, key: ConnectionKey) {
+        if !self.links.get(key).is_some_and(Connection::is_away) {
+            return;
+        }
+        if self.sessions.get(key).is_none_or(|session| session.rooms.is_empty()) {
             self.end_away(key);
         } else {
             // Rooms elsewhere have not answered yet.
-            self.look_at(key, now + PARTING_RETRY);
-            self.note_silence(key);
+            self.links.look_at(key, self.env.now + PARTING_RETRY);
+            self.outbound.effects.push_back(Effect::Examined(key));
         }
     }
 
     /// Ends a session that is away.
     pub(in crate::shard) fn end_away(&mut self, key: ConnectionKey) {
         self.end_session(key, LeaveReason::ConnectionLost);
-        self.delivery.connections.remove(key);
+        self.links.remove(key);
     }
 }

@@ -6,11 +6,11 @@ use playfield_room::Settings;
 use playfield_wire::RoomNumber;
 use playfield_wire::server::{self, ServerMessage};
 
-use crate::shard::Shard;
 use crate::shard::connection::transport::Framing;
-use crate::shard::keys::{ConnectionKey, MemberKey, RoomKey, Seat};
+use crate::shard::keys::{ConnectionKey, Seat};
 use crate::shard::mail::ShardMail;
 use crate::shard::session::Session;
+use crate::shard::session::outlet::Outlet;
 
 /// The shortest time between two pings. A room type of the program's own making may have asked for
 /// less.
@@ -91,7 +91,7 @@ impl RoundTrips {
     }
 }
 
-impl Shard {
+impl Outlet<'_> {
     /// A session sits in a room with these settings.
     pub(in crate::shard) fn measure_for(
         &mut self,
@@ -99,23 +99,23 @@ impl Shard {
         room: RoomNumber,
         settings: Settings,
     ) {
-        let (Some(period), now) = (period(settings), self.now) else { return };
-        let Some(session) = self.delivery.connections.session_mut(key) else { return };
+        let (Some(period), now) = (period(settings), self.env.now) else { return };
+        let Some(session) = self.sessions.get_mut(key) else { return };
         RoundTrips::add(&mut session.extras_mut().round_trips, room, period, now);
-        self.look_by(key, now);
+        self.links.look_by(key, now);
     }
 
     /// Sends a client the ping that is due, if one is. When to look again; never, if no room wants
     /// its client measured.
     pub(in crate::shard) fn ping_if_due(&mut self, key: ConnectionKey) -> Duration {
-        let now = self.now;
-        let Some(connection) = self.delivery.connections.get_mut(key) else {
+        let now = self.env.now;
+        let Some(connection) = self.links.get_mut(key) else {
             return Duration::MAX;
         };
         // A ping would wait behind what is queued, and measure that.
         let is_stuck = connection.blocked || connection.held;
         let framing = connection.dialect.framing;
-        let session = connection.session.as_deref_mut();
+        let session = self.sessions.get_mut(key);
         let Some(round_trips) = session.and_then(Session::round_trips) else {
             return Duration::MAX;
         };
@@ -129,15 +129,15 @@ impl Shard {
         if is_stuck || is_under_way {
             return due;
         }
-        let nonce = self.entropy.nonce();
+        let nonce = self.env.entropy.nonce();
         round_trips.ping = Some(Ping { nonce, at: now });
         match framing {
             Framing::Native => {
-                self.delivery.connections.send(key, &ServerMessage::Ping(server::Ping { nonce }));
+                self.send(key, &ServerMessage::Ping(server::Ping { nonce }));
             }
             Framing::WebSocket(_) => {
                 let payload = nonce.to_le_bytes();
-                self.delivery.connections.ping_transport(key, &payload);
+                self.links.ping_transport(key, &payload);
             }
         }
         due
@@ -155,8 +155,8 @@ impl Shard {
     /// A client has answered a ping with this nonce. If it was sent that, rooms learn how long it
     /// took.
     pub(in crate::shard) fn ponged(&mut self, key: ConnectionKey, nonce: u64) {
-        let now = self.now;
-        let Some(session) = self.delivery.connections.session_mut(key) else { return };
+        let now = self.env.now;
+        let Some(session) = self.sessions.get_mut(key) else { return };
         let Some(extras) = session.extras.as_deref_mut() else { return };
         let Some(round_trips) = extras.round_trips.as_deref_mut() else { return };
         let Some(round_trip) = round_trips.answered(nonce, now) else { return };
@@ -164,24 +164,11 @@ impl Shard {
         let seats = session.rooms.iter().filter(|room| wants(room.number));
         let seats: Vec<Seat> = seats.filter_map(|room| room.seat).collect();
         for Seat { shard, room, member } in seats {
-            if shard == self.delivery.shard {
-                self.measured(room, member, round_trip);
-            } else if !self.delivery.congested[usize::from(shard)] {
-                // Another measurement follows, so this one need not wait for space.
-                self.delivery.post(shard, ShardMail::Measured { room, member, round_trip });
+            // Another measurement follows, so this one need not wait for space.
+            if !self.outbound.congested[usize::from(shard)] {
+                let mail = ShardMail::Measured { room, member, round_trip };
+                self.outbound.send(&self.env, shard, mail);
             }
-        }
-    }
-
-    /// The round trip to a member of a room of this shard was measured.
-    pub(in crate::shard) fn measured(
-        &mut self,
-        room: RoomKey,
-        member: MemberKey,
-        round_trip: Duration,
-    ) {
-        if let Some(player) = self.player_of(room, member) {
-            self.call(room, |any, at, out| any.measured(at, player, round_trip, out));
         }
     }
 }

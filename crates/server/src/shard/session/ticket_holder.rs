@@ -5,13 +5,13 @@ use playfield_wire::ErrorCode;
 use playfield_wire::client::{self, ClientMessage};
 
 use crate::node::Node;
-use crate::shard::Shard;
 use crate::shard::keys::ConnectionKey;
 use crate::shard::session::Session;
+use crate::shard::session::outlet::Outlet;
 use crate::shard::session::rates::request_of;
 use crate::tickets::is_ticket;
 
-impl Shard {
+impl Outlet<'_> {
     /// Whether the session of a client that came without a token may send this message; if not, the
     /// client gets an error.
     pub(super) fn is_open_to_ticket_holders(
@@ -19,8 +19,8 @@ impl Shard {
         key: ConnectionKey,
         message: &ClientMessage<'_>,
     ) -> bool {
-        let Some(session) = self.delivery.connections.session_mut(key) else { return false };
-        if is_allowed(message, session, &self.delivery.node) {
+        let Some(session) = self.sessions.get_mut(key) else { return false };
+        if is_allowed(message, session, &self.env.node) {
             return true;
         }
         let room = match message {

@@ -64,7 +64,7 @@ impl Shared {
     /// How many bytes wait to be read by Ann.
     fn unsent(&self) -> usize {
         let (shard, key) = self.world.place_of(self.ann.client);
-        self.world.shards[shard].unsent(key).len()
+        self.world.shards[shard].links.unsent(key).len()
     }
 
     /// How many copies Ann has.

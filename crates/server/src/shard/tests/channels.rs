@@ -351,10 +351,10 @@ fn what_waits_for_a_connection_is_limited_in_bytes_and_counts_for_its_address() 
         bob.publish(&mut world, "plain:b", &text);
     }
     let (shard, key) = world.place_of(ann.client);
-    let waiting = world.shards[shard].waiting_bytes(key);
+    let waiting = world.shards[shard].links.waiting_bytes(key);
     assert!((2000..=3000 + 1100).contains(&waiting), "{waiting}");
     world.takes(ann.client, usize::MAX);
-    assert_eq!(world.shards[shard].waiting_bytes(key), 0);
+    assert_eq!(world.shards[shard].links.waiting_bytes(key), 0);
     let told = ann.told(&mut world);
     for name in ["plain:a", "plain:b"] {
         let last = publication(name, 10, Some("bob"), &text);
@@ -617,7 +617,7 @@ fn what_was_missed_in_several_channels_waits_up_to_outbox_bytes_max() {
     }
     ann.connect_and_read(&mut world, 0, 0);
     let (shard, key) = world.place_of(ann.client);
-    let waiting = world.shards[shard].waiting_bytes(key);
+    let waiting = world.shards[shard].links.waiting_bytes(key);
     assert!((2900..=3000).contains(&waiting), "{waiting}");
     world.takes(ann.client, usize::MAX);
     let told = ann.told(&mut world);

@@ -396,7 +396,7 @@ struct Account {
 fn account(steps: &[Step], forgets: bool, rests: bool) -> Account {
     let mut play = Play::new(Pace::RateAtRest, 0, SEATS.len(), forgets);
     for shard in &mut play.world.shards {
-        shard.schedule.is_restless = !rests;
+        shard.host.schedule.is_restless = !rests;
     }
     let mut lengths = Vec::new();
     for step in steps {
@@ -413,9 +413,9 @@ fn account(steps: &[Step], forgets: bool, rests: bool) -> Account {
     let came = std::array::from_fn(|seat| play.came(seat));
     let (mut rooms, mut counters) = (Vec::new(), Vec::new());
     for shard in &mut play.world.shards {
-        for key in shard.rooms.keys() {
-            shard.make_up_for_syncs(key);
-            let hosted = shard.rooms.get(key).unwrap();
+        for key in shard.host.rooms.keys() {
+            shard.host.make_up_for_syncs(&mut below!(shard), key);
+            let hosted = shard.host.rooms.get(key).unwrap();
             rooms.push((hosted.room.version(), hosted.regular_syncs, hosted.syncs_missed));
         }
         let of = shard.counters();

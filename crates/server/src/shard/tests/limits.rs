@@ -17,7 +17,7 @@ fn refusal(request: RequestNumber, code: ErrorCode) -> Heard {
 /// How many bytes wait for a client.
 fn waiting(world: &World, client: Client) -> usize {
     let (shard, key) = world.place_of(client);
-    world.shards[shard].unsent(key).len()
+    world.shards[shard].links.unsent(key).len()
 }
 
 fn list(world: &mut World, client: Client, request: RequestNumber) {
@@ -150,7 +150,7 @@ fn a_shard_whose_rooms_are_late_takes_no_more_until_they_are_on_time() {
 fn be_busy(world: &mut World, percent: u64, milliseconds: u64) {
     for _ in 0..milliseconds / 20 {
         world.oversleep(20);
-        world.shards[0].waited(Duration::from_micros(200 * (100 - percent)));
+        world.shards[0].env.waited(Duration::from_micros(200 * (100 - percent)));
         world.run();
     }
 }

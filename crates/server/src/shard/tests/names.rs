@@ -364,7 +364,7 @@ fn closed_before_it_opens(shards: usize, key: Option<&str>, times: u8) -> Result
     );
     for _ in 0..times {
         let shard = &mut world.shards[shards - 1];
-        let [room] = shard.by_id.keys().copied().collect::<Vec<_>>()[..] else {
+        let [room] = shard.host.by_id.keys().copied().collect::<Vec<_>>()[..] else {
             panic!("one room is opening")
         };
         shard.mail(ShardMail::Close { room, text: "over".into() });

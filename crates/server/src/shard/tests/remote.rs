@@ -286,7 +286,7 @@ fn one_patch_at_most_is_on_its_way_to_another_shard() {
         world.wait(50);
     }
     let (shard, key) = world.place_of(visitor);
-    assert!(world.shards[shard].unsent(key).len() < 40);
+    assert!(world.shards[shard].links.unsent(key).len() < 40);
     world.takes(visitor, usize::MAX);
     world.wait(1);
     let heard = world.heard(visitor);
@@ -312,7 +312,7 @@ fn who_does_not_read_events_from_elsewhere_is_closed_too() {
     }
     assert_eq!(world.counters(1).sessions, 0);
     let (shard, key) = world.place_of(visitor);
-    assert!(world.shards[shard].unsent(key).len() < 10_500);
+    assert!(world.shards[shard].links.unsent(key).len() < 10_500);
     world.takes(visitor, usize::MAX);
     let code = ErrorCode::TooSlow;
     assert_eq!(world.heard(visitor).last(), Some(&Heard::Goodbye { code }));

@@ -242,12 +242,12 @@ fn the_syncs_of_a_room_that_nobody_calls_are_only_counted_and_nothing_shows_it()
     for _ in 0..20 {
         world.wait(50);
     }
-    assert_eq!(world.shards[0].room_due_at(), None, "nothing is due for a room at rest");
+    assert_eq!(world.shards[0].host.due_at(), None, "nothing is due for a room at rest");
     assert!(world.counters(0).syncs < syncs + 10, "it is not even counted");
     assert_eq!((world.heard(one), world.heard(other)), (vec![], vec![]));
     world.ask(one, room, "add", "");
     assert_eq!(world.counters(0).syncs, syncs + 20);
-    assert!(world.shards[0].room_due_at().is_some_and(|at| at > world.now));
+    assert!(world.shards[0].host.due_at().is_some_and(|at| at > world.now));
     world.wait(50);
     let (heard, theirs) = (world.heard(one), world.heard(other));
     let [(2, version, "c=1 ")] = patches(&heard)[..] else { panic!("{heard:?}") };

@@ -104,7 +104,7 @@ fn ping_of(world: &mut World, wanderer: &mut Wanderer) -> u64 {
 /// Whether the client's session is measured.
 fn is_measured(world: &mut World, client: Client) -> bool {
     let (shard, key) = world.place_of(client);
-    let session = world.shards[shard].delivery.connections.session_mut(key);
+    let session = world.shards[shard].sessions.get_mut(key);
     session.is_some_and(|session| session.round_trips().is_some())
 }
 
@@ -141,7 +141,7 @@ fn a_client_is_pinged_at_the_interval() {
         }
     }
     assert!((14..=15).contains(&pings), "in 30 seconds, one in 2 and a slot more: {pings}");
-    let waiting = world.shards[0].timeouts.waiting();
+    let waiting = world.shards[0].links.timeouts.waiting();
     assert!(waiting <= 2, "one deadline for each connection: {waiting}");
 }
 

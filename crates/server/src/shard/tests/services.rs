@@ -148,7 +148,7 @@ pub(super) fn taken(log: &Log) -> Vec<String> {
 
 fn waiting(world: &World, client: Client) -> usize {
     let (shard, key) = world.place_of(client);
-    world.shards[shard].unsent(key).len()
+    world.shards[shard].links.unsent(key).len()
 }
 
 #[test]
@@ -185,7 +185,7 @@ fn the_replies_to_all_frames_of_a_turn_leave_in_one_write() {
     shard.received(key, &mut frames(&["echo e"]));
     shard.advance();
     assert_eq!(shard.next_dirty(), Some(key));
-    assert_eq!(shard.unsent(key), frames(&["a", "b", "before", "c", "after", "d", "e"]));
+    assert_eq!(shard.links.unsent(key), frames(&["a", "b", "before", "c", "after", "d", "e"]));
     assert_eq!(shard.next_dirty(), None);
     let counters = shard.counters();
     assert_eq!(

@@ -158,7 +158,7 @@ fn being_lost_and_coming_back_are_charged_to_the_client() {
 
     // What the room on the other shard did.
     let (home, key) = world.place_of(ann.client);
-    let seats = world.shards[home].seats(key);
+    let seats = world.shards[home].by_outlet(|out| out.seats(key));
     let seat = seats.into_iter().find(|seat| usize::from(seat.shard) == shard).unwrap();
     let Seat { room, member, .. } = seat;
     let address = world.node.addresses.at([10, 0, 0, 1].into(), world.now);
@@ -218,8 +218,9 @@ fn rooms_that_are_always_overdue_starve_neither_input_nor_each_other() {
     let mut patched = [0; ROOMS];
     let mut pongs = [0; ROOMS];
     // Syncs from before are not counted below.
-    for key in world.shards[0].rooms.keys() {
-        world.shards[0].make_up_for_syncs(key);
+    for key in world.shards[0].host.rooms.keys() {
+        let shard = &mut world.shards[0];
+        shard.host.make_up_for_syncs(&mut below!(shard), key);
     }
     for turn in 0..5 * ROOMS as u64 {
         world.oversleep(20);

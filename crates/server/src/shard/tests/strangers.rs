@@ -28,7 +28,7 @@ fn refusal(request: RequestNumber) -> Heard {
 /// How many bytes wait for a client.
 fn waiting(world: &World, client: Client) -> usize {
     let (shard, key) = world.place_of(client);
-    world.shards[shard].unsent(key).len()
+    world.shards[shard].links.unsent(key).len()
 }
 
 #[test]

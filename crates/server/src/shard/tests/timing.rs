@@ -401,7 +401,7 @@ fn joining_and_leaving_leave_one_deadline() {
         world.heard(client);
     }
     answer_pings(&mut world, client, 20_000);
-    assert_eq!(world.shards[0].timeouts.waiting(), 1);
+    assert_eq!(world.shards[0].links.timeouts.waiting(), 1);
 }
 
 #[test]

@@ -26,6 +26,7 @@ use super::room;
 use super::speech::{self, Heard};
 use super::tickets;
 use super::{credit, overload};
+use crate::addresses::Tally;
 use crate::auth::{Authenticator, Deciding, Decision, Guests, Identity};
 use crate::background::{Background, Origin, Underway};
 use crate::config::Config;
@@ -33,10 +34,9 @@ use crate::entropy::Entropy;
 use crate::fleet::{FleetSettings, HostedFleet};
 use crate::http::{Answer, Call, Desk, Order, Part, Site, Then, handler};
 use crate::node::Node;
-use crate::shard::connection::{Connection, Moving};
+use crate::shard::connection::Moving;
 use crate::shard::keys::ConnectionKey;
 use crate::shard::mail::ShardMail;
-use crate::shard::session::Session;
 use crate::shard::session::ending::UserMail;
 use crate::shard::{Shard, SocketChange, Stopwatch};
 use crate::stats::{Counters, Watch};
@@ -322,7 +322,7 @@ impl World {
         let Some((index, key)) = self.peers[client].place else { return false };
         self.shards[index].visit(key);
         self.works(took);
-        if self.shards[index].reads(key) {
+        if self.shards[index].links.reads(key) {
             self.shards[index].received(key, &mut bytes.to_vec());
         }
         let comes_back = self.shards[index].visited(key);
@@ -332,7 +332,9 @@ impl World {
 
     /// Whether the client took much of its shard's time lately.
     pub(super) fn takes_much(&self, client: Client) -> bool {
-        self.peers[client].place.is_some_and(|(index, key)| self.shards[index].takes_much(key))
+        self.peers[client].place.is_some_and(|(index, key)| {
+            self.shards[index].links.takes_much(key, self.shards[index].env.now)
+        })
     }
 
     /// The HTTP requests that were handed in since it was last asked.
@@ -359,7 +361,7 @@ impl World {
     /// Connects from an address, and says nothing.
     pub(super) fn connect_from(&mut self, address: [u8; 4], shard: usize) -> Client {
         self.shards[shard].begin(self.now);
-        let tally = self.shards[shard].admit_from(address.into(), false);
+        let tally = self.admit(address, shard, false);
         let tally = tally.expect("there is place for its address");
         let key = self.shards[shard].accepted(SocketAddr::from((address, 1234)), tally);
         self.add(shard, key)
@@ -368,7 +370,12 @@ impl World {
     /// Whether a connection from an address would be taken.
     pub(super) fn is_admitted(&mut self, address: [u8; 4], shard: usize) -> bool {
         self.shards[shard].begin(self.now);
-        self.shards[shard].admit_from(address.into(), false).is_some()
+        self.admit(address, shard, false).is_some()
+    }
+
+    fn admit(&mut self, address: [u8; 4], shard: usize, is_service: bool) -> Option<Tally> {
+        let Shard { links, env, .. } = &mut self.shards[shard];
+        links.admit_from(env, address.into(), is_service)
     }
 
     /// Connects from an address in native framing, and says hello.
@@ -383,7 +390,7 @@ impl World {
     pub(super) fn connect_to(&mut self, service: u16, shard: usize) -> Client {
         self.shards[shard].begin(self.now);
         let address = [10, 0, 0, 1];
-        let tally = self.shards[shard].admit_from(address.into(), true).unwrap();
+        let tally = self.admit(address, shard, true).unwrap();
         let address = SocketAddr::from((address, 1234));
         let key = self.shards[shard].accepted_for(service, address, tally);
         let client = self.add(shard, key);
@@ -516,7 +523,7 @@ impl World {
     /// Sends the first bytes, without TLS to a node that accepts only TLS.
     pub(super) fn without_tls(&mut self, client: Client, bytes: &[u8]) {
         if let Some((shard, key)) = self.peers[client].place {
-            self.shards[shard].refuse_plain(key, bytes);
+            self.shards[shard].by_outlet(|out| out.refuse_plain(key, bytes));
         }
         self.run();
     }
@@ -538,7 +545,7 @@ impl World {
     /// The client closes its half of the connection.
     pub(super) fn hang_up(&mut self, client: Client) {
         if let Some((shard, key)) = self.peers[client].place {
-            self.shards[shard].hung_up(key);
+            self.shards[shard].by_outlet(|out| out.hung_up(key));
         }
         self.run();
     }
@@ -546,7 +553,7 @@ impl World {
     /// The client has closed its half, while the node does not read.
     pub(super) fn half_close(&mut self, client: Client) {
         if let Some((shard, key)) = self.peers[client].place {
-            self.shards[shard].half_closed(key);
+            self.shards[shard].by_outlet(|out| out.half_closed(key));
         }
         self.run();
     }
@@ -554,7 +561,7 @@ impl World {
     /// The connection was reset, while the node does not read.
     pub(super) fn reset(&mut self, client: Client) {
         if let Some((shard, key)) = self.peers[client].place {
-            self.shards[shard].vanished(key);
+            self.shards[shard].by_outlet(|out| out.vanished(key));
         }
         self.run();
     }
@@ -563,7 +570,7 @@ impl World {
     pub(super) fn vanish(&mut self, client: Client) {
         self.peers[client].is_gone = true;
         if let Some((shard, key)) = self.peers[client].place.take() {
-            self.shards[shard].drop_connection(key);
+            self.shards[shard].by_outlet(|out| out.drop_connection(key));
         }
         self.run();
     }
@@ -665,7 +672,7 @@ impl World {
     /// The rooms that the client's session is in: their numbers and ids, by number.
     pub(super) fn rooms_of(&mut self, client: Client) -> Vec<(RoomNumber, String)> {
         let Some((shard, key)) = self.peers[client].place else { return Vec::new() };
-        let session = self.shards[shard].delivery.connections.session_mut(key);
+        let session = self.shards[shard].sessions.get_mut(key);
         let mut rooms: Vec<_> = session.map_or(Vec::new(), |session| {
             let joined = session.rooms.iter().filter(|room| session.joined(room.number).is_some());
             joined.map(|room| (room.number, room.id.to_string())).collect()
@@ -689,13 +696,13 @@ impl World {
 
     /// How many bytes of events wait for a session to be in their rooms.
     pub(super) fn entering_bytes(&self, shard: usize, key: ConnectionKey) -> usize {
-        self.shards[shard].entering_bytes(key)
+        self.shards[shard].sessions.entering_bytes(key)
     }
 
     /// How many bytes of memory the connection's buffers hold.
     pub(super) fn buffered(&self, client: Client) -> usize {
         let (shard, key) = self.place_of(client);
-        self.shards[shard].buffered(key)
+        self.shards[shard].links.get(key).map_or(0, crate::shard::connection::Connection::buffered)
     }
 
     /// The shard that the client's connection is on.
@@ -866,17 +873,15 @@ impl World {
 
     /// How many sessions a user has, on all shards and on the way between them.
     pub(super) fn sessions_of(&self, user: &str) -> usize {
-        let here = self.shards.iter().flat_map(|shard| {
-            let connections = &shard.delivery.connections;
-            connections.keys().into_iter().filter_map(|key| connections.get(key))
-        });
+        let here = self
+            .shards
+            .iter()
+            .flat_map(|shard| shard.sessions.keys().filter_map(|key| shard.sessions.get(key)));
         let moving = self.parcels.iter().flatten().filter_map(|parcel| match parcel {
-            Parcel::Moved(_, moving) => Some(&*moving.connection),
+            Parcel::Moved(_, moving) => moving.session.as_deref(),
             Parcel::Mail(_) => None,
         });
-        let of_user =
-            |of: &&Connection| of.session.as_deref().and_then(Session::user) == Some(user);
-        here.chain(moving).filter(of_user).count()
+        here.chain(moving).filter(|session| session.user() == Some(user)).count()
     }
 
     /// The sessions of all shards, and how many of them are away.
@@ -888,12 +893,12 @@ impl World {
 
     /// The members of all rooms.
     pub(super) fn members(&self) -> usize {
-        self.shards.iter().map(Shard::members).sum()
+        self.shards.iter().map(|shard| shard.host.members()).sum()
     }
 
     /// The rooms that the directory knows, and their taken and reserved seats.
     pub(super) fn load(&self) -> usize {
-        self.shards[0].load()
+        self.shards[0].env.node.directory.load()
     }
 
     pub(super) fn say_goodbye(&mut self) {
@@ -955,12 +960,12 @@ impl World {
             match parcel {
                 Parcel::Mail(mail) => self.shards[index].mail(mail),
                 Parcel::Moved(client, moving) => {
-                    let key = self.shards[index].arrive(moving);
+                    let key = self.shards[index].by_outlet(|out| out.arrive(moving));
                     self.settle(client, index, key);
                 }
             }
         }
-        while let Some(key) = self.shards[index].next_resumed() {
+        while let Some(key) = self.shards[index].links.next_resumed() {
             self.queue(index, key);
         }
         for client in 0..self.peers.len() {
@@ -968,7 +973,7 @@ impl World {
             if let Some((shard, key)) = peer.place
                 && shard == index
                 && !peer.unread.is_empty()
-                && self.shards[shard].reads(key)
+                && self.shards[shard].links.reads(key)
             {
                 self.queue(shard, key);
             }
@@ -983,17 +988,19 @@ impl World {
         self.change_places(index);
         self.shards[index].finish();
         while let Some(key) = self.shards[index].next_dirty() {
-            if !self.shards[index].is_blocked(key) {
+            if !self.shards[index].links.is_blocked(key) {
                 self.flush(index, key);
                 is_busy = true;
             }
         }
-        while let Some(key) = self.shards[index].next_written() {
+        while let Some(key) = self.shards[index].links.next_written() {
             if let Some(peer) = self.peer_at(index, key) {
                 peer.ended = true;
             }
         }
-        while let Some((key, target, moving)) = self.shards[index].next_departure() {
+        while let Some((key, target, moving)) =
+            self.shards[index].by_outlet(|out| out.next_departure())
+        {
             let client = self.client_at(index, key).expect("a client that moves is there");
             let target = usize::from(target);
             if self.parcels[target].len() < self.space[target] {
@@ -1001,28 +1008,35 @@ impl World {
                 self.peers[client].place = None;
                 self.parcels[target].push_back(Parcel::Moved(client, moving));
             } else {
-                let key = self.shards[index].come_back(moving);
+                let key = self.shards[index].by_outlet(|out| out.come_back(moving));
                 self.settle(client, index, key);
             }
         }
         self.shards[index].finish();
         for target in 0..self.shards.len() {
             let space = self.space[target].saturating_sub(self.parcels[target].len());
-            let mail = self.shards[index].outgoing(target as u16);
+            let mail = self.shards[index].outbound.outgoing(target as u16);
             let fitting = space.min(mail.len());
             is_busy |= fitting > 0;
             self.parcels[target].extend(mail.drain(..fitting).map(Parcel::Mail));
             let all = mail.is_empty();
-            self.shards[index].posted(target as u16, all);
+            self.shards[index].by_outlet(|out| out.posted(target as u16, all));
         }
         self.change_places(index);
-        is_busy | self.shards[index].has_snapshots_due() | self.shards[index].has_input()
+        is_busy
+            | self.shards[index]
+                .sessions
+                .snapshots
+                .deadline()
+                .is_some_and(|at| at <= self.shards[index].env.now)
+            | self.shards[index].links.has_input()
     }
 
     /// Lets a connection wait to be served, unless it does already.
     fn queue(&mut self, shard: usize, key: ConnectionKey) {
         if self.queued[shard].insert(key) {
-            self.shards[shard].queue_input(key);
+            let Shard { links, env, .. } = &mut self.shards[shard];
+            links.queue_input(key, env.now);
         }
     }
 
@@ -1032,7 +1046,7 @@ impl World {
         let client = self.client_at(shard, key);
         self.shards[shard].visit(key);
         if let Some(client) = client
-            && self.shards[shard].reads(key)
+            && self.shards[shard].links.reads(key)
         {
             let bytes = std::mem::take(&mut self.peers[client].unread);
             if !bytes.is_empty() {
@@ -1048,14 +1062,14 @@ impl World {
     /// A connection that moved has a place again. If its client is gone, the node notices now.
     fn settle(&mut self, client: Client, index: usize, key: ConnectionKey) {
         if self.peers[client].is_gone {
-            self.shards[index].drop_connection(key);
+            self.shards[index].by_outlet(|out| out.drop_connection(key));
         } else {
             self.peers[client].place = Some((index, key));
         }
     }
 
     fn change_places(&mut self, index: usize) {
-        while let Some(change) = self.shards[index].next_socket_change() {
+        while let Some(change) = self.shards[index].links.next_socket_change() {
             match change {
                 SocketChange::Greeted(_) => {}
                 SocketChange::Moved { from, to } => {
@@ -1076,7 +1090,7 @@ impl World {
         let Some(client) = self.client_at(shard, key) else { return };
         let peer = &mut self.peers[client];
         loop {
-            let bytes = self.shards[shard].unsent(key);
+            let bytes = self.shards[shard].links.unsent(key);
             let count = bytes.len().min(peer.takes);
             if bytes.is_empty() {
                 return;

@@ -1,0 +1,114 @@
+//! Mail to other shards and between the rooms of this one, and work in the background.
+
+use std::collections::VecDeque;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use playfield_room::Mail;
+
+use crate::background::Background;
+use crate::channel::Payload;
+use crate::fleet::Gone;
+use crate::founding::Founding;
+use crate::memory::release;
+use crate::room_id::RoomId;
+use crate::service::{Closed, CommandId};
+use crate::shard::channels::SessionChannels;
+use crate::shard::env::Env;
+use crate::shard::keys::ConnectionKey;
+use crate::shard::mail::ShardMail;
+use crate::shard::room_places::RoomPlaces;
+
+/// Work that a part of a shard leaves to those above it. It is done, in order, as soon as the part
+/// is done with what it was asked for.
+pub(in crate::shard) enum Effect {
+    /// Mail to this shard.
+    Mail(ShardMail),
+    /// A connection has become one of a service.
+    ServiceEntered { key: ConnectionKey, service: u16, address: SocketAddr, kept: Vec<u8> },
+    /// A connection is no longer one of a service.
+    ServiceEnded { key: ConnectionKey, service: u16, why: Closed },
+    /// A client of a service is to be asked for a sign of life.
+    ServiceSilent { key: ConnectionKey, service: u16 },
+    /// A command for the device of a service's connection.
+    ServiceCommand {
+        key: ConnectionKey,
+        service: u16,
+        id: Option<CommandId>,
+        payload: Arc<Payload>,
+    },
+    /// The timeouts of a connection were checked.
+    Examined(ConnectionKey),
+    /// A device is gone.
+    DeviceEnded { key: ConnectionKey, why: Gone },
+    /// A session has ended, and with it its subscriptions.
+    ChannelsEnded { session: u64, channels: Box<SessionChannels> },
+    /// The session of a connection has lost its client.
+    Lost(ConnectionKey),
+    /// The session of a connection was resumed.
+    Resumed(ConnectionKey),
+    /// The session of a connection takes output again.
+    Live(ConnectionKey),
+    /// The session of a connection was away for so long that it is over.
+    AwayTooLong(ConnectionKey),
+}
+
+/// Everything that leaves a shard except by connections.
+pub(crate) struct Outbound {
+    /// Mail to other shards, in the order it was written.
+    pub(in crate::shard) outgoing: Vec<VecDeque<ShardMail>>,
+    /// Shards whose mailbox was full the last time.
+    pub(in crate::shard) congested: Vec<bool>,
+    /// Mail between rooms of this shard.
+    pub(in crate::shard) local_mail: VecDeque<(RoomId, Mail)>,
+    /// Rooms that rooms of this shard want here.
+    pub(in crate::shard) local_foundings: Vec<Founding>,
+    /// The places of rooms that rooms of this shard send to.
+    pub(in crate::shard) room_places: RoomPlaces,
+    pub(in crate::shard) background: Arc<dyn Background>,
+    pub(in crate::shard) effects: VecDeque<Effect>,
+}
+
+impl Outbound {
+    pub(in crate::shard) fn new(shards: usize, background: Arc<dyn Background>) -> Self {
+        Self {
+            outgoing: (0..shards).map(|_| VecDeque::new()).collect(),
+            congested: vec![false; shards],
+            local_mail: VecDeque::new(),
+            local_foundings: Vec::new(),
+            room_places: RoomPlaces::default(),
+            background,
+            effects: VecDeque::new(),
+        }
+    }
+
+    /// A turn begins: memory that much mail took is given back.
+    pub(in crate::shard) fn begin(&mut self) {
+        self.outgoing.iter_mut().for_each(release);
+        release(&mut self.local_mail);
+    }
+
+    /// Sends mail to another shard.
+    pub(in crate::shard) fn post(&mut self, shard: u16, mail: ShardMail) {
+        self.outgoing[usize::from(shard)].push_back(mail);
+    }
+
+    /// Sends mail to a shard, which may be this one.
+    pub(in crate::shard) fn send(&mut self, env: &Env, shard: u16, mail: ShardMail) {
+        if shard == env.shard {
+            self.effects.push_back(Effect::Mail(mail));
+        } else {
+            self.post(shard, mail);
+        }
+    }
+
+    /// Mail to another shard, oldest first. What can't be sent stays there.
+    pub(crate) fn outgoing(&mut self, shard: u16) -> &mut VecDeque<ShardMail> {
+        &mut self.outgoing[usize::from(shard)]
+    }
+
+    /// Returns whether all mail has left.
+    pub(in crate::shard) fn is_empty(&self) -> bool {
+        self.outgoing.iter().all(VecDeque::is_empty)
+    }
+}

@@ -1,0 +1,315 @@
+//! Acts of members, here or on other shards, and what becomes of their sessions.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use playfield_room::{Error, LeaveReason, Mail};
+use playfield_wire::message::MessageRef;
+use playfield_wire::server::{self, ServerMessage};
+use playfield_wire::{ErrorCode, RequestNumber};
+
+use crate::addresses::Address;
+use crate::shard::keys::{MemberKey, RoomKey};
+use crate::shard::mail::Act;
+use crate::shard::rooms::host::{Below, RoomHost};
+use crate::shard::rooms::member::{Farewell, MemberOutput, RemoteSession, Renewal};
+use crate::shard::session::messages::duplicate;
+use crate::shard::snapshots::Waiting;
+
+impl RoomHost {
+    /// Gives a member's message to its room.
+    #[inline]
+    pub(in crate::shard) fn deliver(
+        &mut self,
+        below: &mut Below<'_>,
+        room: RoomKey,
+        member: MemberKey,
+        message: &MessageRef<'_>,
+        payload: &[u8],
+        request: Option<RequestNumber>,
+    ) {
+        let Some(sender) =
+            self.rooms.get_mut(room).and_then(|hosted| hosted.members.get_mut(member))
+        else {
+            return;
+        };
+        if let Some(request) = request {
+            let unanswered_max = below.env.node.config.requests_unanswered_max;
+            let refusal = if sender.unanswered.contains(&request) {
+                Some(duplicate(request))
+            } else if sender.unanswered.len() >= unanswered_max {
+                let text =
+                    format!("requests_unanswered_max: {unanswered_max} requests are unanswered");
+                Some(Error::new(ErrorCode::Limit, text))
+            } else {
+                None
+            };
+            if let Some(error) = refusal {
+                let text = error.text().into();
+                let message = ServerMessage::Error(server::Error {
+                    request: Some(request),
+                    room: None,
+                    code: error.code(),
+                    text,
+                    retry_after_ms: None,
+                });
+                return delivery!(below, self).send((room, member), sender, &message);
+            }
+            sender.unanswered.push(request);
+        }
+        let (player, format) = (sender.player, sender.format);
+        self.call(below, room, |any, at, out| {
+            out.note_message((player, format), message, payload, request);
+            let began = out.begin_message();
+            any.message(at, player, message, payload, request, out);
+            out.end_message(began, message, payload);
+        });
+    }
+
+    /// Does what a member of a room of this shard asks for.
+    pub(in crate::shard) fn perform(
+        &mut self,
+        below: &mut Below<'_>,
+        room: RoomKey,
+        member: MemberKey,
+        act: Act,
+    ) {
+        match act {
+            Act::Message { message, payload, request } => {
+                self.deliver(below, room, member, &message, &payload, request);
+            }
+            Act::Leave { request } => {
+                self.vacate(below, room, member, LeaveReason::Left, Farewell::Asked(request));
+            }
+            Act::Resync => self.resync(below, room, member),
+        }
+    }
+
+    /// Takes a member out of its room, with a last word for it.
+    pub(in crate::shard) fn vacate(
+        &mut self,
+        below: &mut Below<'_>,
+        room: RoomKey,
+        key: MemberKey,
+        why: LeaveReason,
+        farewell: Farewell,
+    ) {
+        let Some(hosted) = self.rooms.get_mut(room) else { return };
+        let Some(mut member) = hosted.members.remove(key) else { return };
+        if member.take_held().is_some() {
+            below.env.node.directory.release(hosted.id);
+        }
+        let player = member.player;
+        self.call(below, room, |any, at, out| {
+            if !any.is_closed() {
+                any.leave(at, player, why, out);
+            }
+        });
+        if let Some(message) = farewell.message(&member) {
+            delivery!(below, self).send((room, key), &mut member, &message);
+        }
+        let request = match farewell {
+            Farewell::Asked(request) => Some(request),
+            Farewell::None | Farewell::GraceOver | Farewell::TooMuch => None,
+        };
+        delivery!(below, self).part((room, key), member, request);
+    }
+
+    pub(in crate::shard) fn finished(&mut self, below: &mut Below<'_>, room: RoomKey, mail: Mail) {
+        // A room that ended meanwhile has no use for it.
+        self.call(below, room, |any, at, out| {
+            if !any.is_closed() {
+                any.mail(at, mail, out);
+            }
+        });
+    }
+
+    /// On the room's shard: the session of a member has lost its connection.
+    pub(in crate::shard) fn member_lost(
+        &mut self,
+        below: &mut Below<'_>,
+        room: RoomKey,
+        member: MemberKey,
+    ) {
+        if let Some(session) = self.elsewhere(room, member) {
+            (session.held, session.doomed, session.renewal) = (true, false, None);
+        }
+        let began = below.env.stopwatch.read();
+        if let Some(player) = self.player_of(room, member) {
+            self.call(below, room, |any, at, out| any.lost(at, player, out));
+        }
+        self.charge_member_since(below, room, member, began);
+    }
+
+    /// On the room's shard: the session of a member has a connection again.
+    pub(in crate::shard) fn member_returned(
+        &mut self,
+        below: &mut Below<'_>,
+        room: RoomKey,
+        member: MemberKey,
+        away: Duration,
+        address: Arc<Address>,
+    ) {
+        if let Some(session) = self.elsewhere(room, member) {
+            (session.held, session.doomed, session.renewal) = (true, false, None);
+            session.address = address;
+        }
+        let began = below.env.stopwatch.read();
+        if let Some(player) = self.player_of(room, member) {
+            self.call(below, room, |any, at, out| any.returned(at, player, away, out));
+        }
+        self.move_to_line(below, Waiting::Member(room, member));
+        self.charge_member_since(below, room, member, began);
+    }
+
+    /// Charges the client of a member for what was done since then.
+    fn charge_member_since(
+        &mut self,
+        below: &mut Below<'_>,
+        room: RoomKey,
+        key: MemberKey,
+        began: Duration,
+    ) {
+        let took = below.env.stopwatch.read().saturating_sub(began);
+        self.charge_member(below, room, key, took);
+    }
+
+    /// Charges the client of a member for work that was done for it alone.
+    pub(super) fn charge_member(
+        &mut self,
+        below: &mut Below<'_>,
+        room: RoomKey,
+        key: MemberKey,
+        took: Duration,
+    ) {
+        let hosted = self.rooms.get_mut(room);
+        if took > Duration::ZERO
+            && let Some(member) = hosted.and_then(|hosted| hosted.members.get_mut(key))
+        {
+            delivery!(below, self).charge((room, key), &mut member.output, took);
+        }
+    }
+
+    /// On the room's shard: the copy of a client that has come back is the next to be renewed. What
+    /// the member is sent until it is live again would not arrive.
+    pub(in crate::shard) fn renew_elsewhere(
+        &mut self,
+        below: &mut Below<'_>,
+        room: RoomKey,
+        member: MemberKey,
+        renewal: Renewal,
+    ) {
+        let Some(session) = self.elsewhere(room, member) else { return };
+        (session.held, session.renewal) = (true, Some(renewal));
+        self.queue_snapshot_now(below, Waiting::Member(room, member));
+    }
+
+    /// On the room's shard: the session of a member takes output again.
+    pub(in crate::shard) fn member_live(
+        &mut self,
+        below: &mut Below<'_>,
+        room: RoomKey,
+        member: MemberKey,
+    ) {
+        let mut is_ready = true;
+        if let Some(session) = self.elsewhere(room, member) {
+            session.held = false;
+            is_ready = session.in_flight == 0;
+        }
+        if is_ready {
+            self.catch_up(below, room, member);
+        }
+        self.announce_join(room, member);
+    }
+
+    /// On the room's shard: does what a member elsewhere asks for; later, if its client is behind
+    /// with reading. A client of this shard would not be read meanwhile.
+    pub(in crate::shard) fn act_for_other(
+        &mut self,
+        below: &mut Below<'_>,
+        room: RoomKey,
+        key: MemberKey,
+        act: Act,
+    ) {
+        let high_bytes = below.env.node.config.outbox_high_bytes;
+        if let Some(session) = self.elsewhere(room, key)
+            && (session.is_behind(high_bytes) || !session.waiting.is_empty())
+        {
+            return session.waiting.push_back(act);
+        }
+        self.perform(below, room, key, act);
+        self.note_done(room, key);
+    }
+
+    /// On the room's shard: an act was done. The member's shard is informed at the end of the turn.
+    fn note_done(&mut self, room: RoomKey, key: MemberKey) {
+        if let Some(session) = self.elsewhere(room, key) {
+            session.done += 1;
+            if session.done == 1 && session.out.is_empty() {
+                self.queues.remote_dirty.push((room, key));
+            }
+        }
+    }
+
+    /// The session of a member that sits elsewhere.
+    fn elsewhere(&mut self, room: RoomKey, key: MemberKey) -> Option<&mut RemoteSession> {
+        match &mut self.rooms.get_mut(room)?.members.get_mut(key)?.output {
+            MemberOutput::Elsewhere(session) => Some(session),
+            MemberOutput::Here(_) => None,
+        }
+    }
+
+    /// On the room's shard: output for a member elsewhere was written.
+    pub(in crate::shard) fn receive(
+        &mut self,
+        below: &mut Below<'_>,
+        room: RoomKey,
+        key: MemberKey,
+        bytes: usize,
+    ) {
+        let Some(session) = self.elsewhere(room, key) else { return };
+        session.in_flight = session.in_flight.saturating_sub(bytes);
+        if session.in_flight == 0 {
+            self.catch_up(below, room, key);
+        }
+        let high_bytes = below.env.node.config.outbox_high_bytes;
+        while let Some(session) = self.elsewhere(room, key)
+            && !session.is_behind(high_bytes)
+            && let Some(act) = session.waiting.pop_front()
+        {
+            self.perform(below, room, key, act);
+            self.note_done(room, key);
+        }
+    }
+
+    /// On the room's shard: what members elsewhere are owed goes into the mail.
+    pub(in crate::shard) fn ship_remote_output(&mut self, below: &mut Below<'_>) {
+        for (room, key) in std::mem::take(&mut self.queues.remote_dirty) {
+            let member = self.rooms.get_mut(room).and_then(|hosted| hosted.members.get_mut(key));
+            if let Some(member) = member {
+                delivery!(below, self).ship(member);
+            }
+        }
+    }
+
+    /// The round trip to a member of a room of this shard was measured.
+    pub(in crate::shard) fn measured(
+        &mut self,
+        below: &mut Below<'_>,
+        room: RoomKey,
+        member: MemberKey,
+        round_trip: Duration,
+    ) {
+        if let Some(player) = self.player_of(room, member) {
+            self.call(below, room, |any, at, out| any.measured(at, player, round_trip, out));
+        }
+    }
+
+    /// Takes players out who have no connection, and whom their rooms have sent too much before
+    /// they were in.
+    pub(in crate::shard) fn take_out_given_up(&mut self, below: &mut Below<'_>) {
+        while let Some((room, member)) = self.queues.given_up.pop() {
+            self.vacate(below, room, member, LeaveReason::ConnectionLost, Farewell::TooMuch);
+        }
+    }
+}

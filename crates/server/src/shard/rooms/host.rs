@@ -1,0 +1,98 @@
+//! The rooms of a shard, and when they run.
+
+use std::collections::{HashMap, VecDeque};
+use std::time::Duration;
+
+use playfield_room::Error;
+
+use crate::founding::Founding;
+use crate::room_id::RoomId;
+use crate::shard::connection::Links;
+use crate::shard::env::Env;
+use crate::shard::keys::{ConnectionKey, MemberKey, RoomKey};
+use crate::shard::outbound::Outbound;
+use crate::shard::rooms::Rooms;
+use crate::shard::rooms::busy::Busy;
+use crate::shard::rooms::join::{JoinRequest, Joiner};
+use crate::shard::rooms::lateness::{Lateness, ShardLateness};
+use crate::shard::rooms::schedule::Schedule;
+use crate::shard::rooms::traffic::Traffic;
+use crate::shard::session::sessions::Sessions;
+use crate::shard::topics::Topics;
+
+/// The parts of a shard below its rooms.
+pub(crate) struct Below<'a> {
+    pub(in crate::shard) env: &'a mut Env,
+    pub(in crate::shard) links: &'a mut Links,
+    pub(in crate::shard) sessions: &'a mut Sessions,
+    pub(in crate::shard) topics: &'a mut Topics,
+    pub(in crate::shard) outbound: &'a mut Outbound,
+}
+
+/// The host of a shard's rooms.
+pub(crate) struct RoomHost {
+    pub(in crate::shard) rooms: Rooms,
+    pub(in crate::shard) by_id: HashMap<RoomId, RoomKey>,
+    pub(in crate::shard) schedule: Schedule,
+    pub(in crate::shard) lateness: Lateness,
+    pub(in crate::shard) shard_lateness: ShardLateness,
+    pub(in crate::shard) busy: Busy,
+    /// How long the last turn took to write to sockets.
+    pub(in crate::shard) writing: Duration,
+    /// Rooms to follow up at the end of the turn.
+    pub(in crate::shard) touched: Vec<RoomKey>,
+    /// Joins that wait for a room that is about to be created.
+    pub(in crate::shard) parked: Vec<(Joiner, JoinRequest)>,
+    /// Searches for rooms that wait for a room to be created, or to end.
+    pub(in crate::shard) parked_foundings: Vec<Founding>,
+    pub(in crate::shard) queues: Queues,
+}
+
+/// What the output of rooms leaves to be done.
+#[derive(Default)]
+pub(crate) struct Queues {
+    /// Members elsewhere with output to be sent.
+    pub(in crate::shard) remote_dirty: Vec<(RoomKey, MemberKey)>,
+    /// Seats of players without a connection that are taken from them once the rooms have had their
+    /// turn.
+    pub(in crate::shard) given_up: Vec<(RoomKey, MemberKey)>,
+    /// Joins of sessions of this shard that rooms of this shard have refused after a while.
+    pub(in crate::shard) refusals: VecDeque<(ConnectionKey, Box<JoinRequest>, Error)>,
+    pub(in crate::shard) traffic: Traffic,
+}
+
+impl RoomHost {
+    /// The thread works at least until then. If the next turn begins later, it has waited.
+    pub(crate) fn is_awake_until(&mut self, at: Duration) {
+        self.schedule.is_awake_until(at);
+    }
+
+    /// When the next room is due; that may be long past.
+    pub(crate) fn due_at(&self) -> Option<Duration> {
+        self.schedule.next()
+    }
+
+    /// The members of all rooms.
+    #[cfg(test)]
+    pub(crate) fn members(&self) -> usize {
+        let rooms = self.rooms.keys().into_iter().filter_map(|key| self.rooms.get(key));
+        rooms.map(|hosted| hosted.members.len()).sum()
+    }
+
+    /// A host without rooms, for this many room types.
+    pub(in crate::shard) fn new(room_types: usize) -> Self {
+        Self {
+            rooms: Rooms::new(),
+            by_id: HashMap::new(),
+            schedule: Schedule::default(),
+            lateness: Lateness::default(),
+            shard_lateness: ShardLateness::default(),
+            busy: Busy::new(room_types),
+            writing: Duration::ZERO,
+            touched: Vec::new(),
+            parked: Vec::new(),
+            parked_foundings: Vec::new(),
+            queues: Queues::default(),
+        }
+    }
+}

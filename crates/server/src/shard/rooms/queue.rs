@@ -1,0 +1,130 @@
+//! The turn of those who wait for snapshots: members, and sessions on their way back.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use playfield_wire::RoomNumber;
+use playfield_wire::client::ResumeRoom;
+
+use crate::shard::keys::{ConnectionKey, Seat};
+use crate::shard::lines::Host;
+use crate::shard::mail::ShardMail;
+use crate::shard::rooms::host::{Below, RoomHost};
+use crate::shard::rooms::member::{MemberOutput, Renewal};
+use crate::shard::session::catch_up::Step;
+use crate::shard::snapshots::{Payer, Waiting};
+
+impl RoomHost {
+    /// Puts someone into the queue for a snapshot.
+    pub(in crate::shard) fn queue_snapshot_now(&mut self, below: &mut Below<'_>, waiting: Waiting) {
+        let now = below.env.now;
+        self.queue_snapshot(below, waiting, now);
+    }
+
+    /// Puts someone into the queue for a snapshot, not before `at`.
+    pub(in crate::shard) fn queue_snapshot(
+        &mut self,
+        below: &mut Below<'_>,
+        waiting: Waiting,
+        at: Duration,
+    ) {
+        if at > below.env.now {
+            below.sessions.snapshots.wait(waiting, at);
+        } else if let Some(payer) = self.payer(below, waiting) {
+            below.sessions.snapshots.line_up(waiting, payer);
+        }
+    }
+
+    /// The client of someone who may wait has come back, maybe from another address: the place goes
+    /// with it.
+    pub(in crate::shard) fn move_to_line(&mut self, below: &mut Below<'_>, waiting: Waiting) {
+        if below.sessions.snapshots.is_in_line(waiting) {
+            self.queue_snapshot_now(below, waiting);
+        }
+    }
+
+    /// The address and the session that are charged for the snapshot.
+    fn payer(&mut self, below: &mut Below<'_>, waiting: Waiting) -> Option<Payer> {
+        let connection = match waiting {
+            Waiting::Session(key) => key,
+            Waiting::Member(room, member) => {
+                match &self.rooms.get(room)?.members.get(member)?.output {
+                    MemberOutput::Here(connection) => *connection,
+                    MemberOutput::Elsewhere(session) => {
+                        let host = Host(Arc::clone(&session.address));
+                        return Some(Payer { host, session: (session.shard, session.connection) });
+                    }
+                }
+            }
+        };
+        let host = Host(Arc::clone(below.links.get(connection)?.tally.address()));
+        Some(Payer { host, session: (below.env.shard, connection) })
+    }
+
+    pub(in crate::shard) fn charge_waiting(
+        &mut self,
+        below: &mut Below<'_>,
+        waiting: Waiting,
+        took: Duration,
+    ) {
+        match waiting {
+            Waiting::Session(key) => below.links.charge(key, below.env.now, took),
+            Waiting::Member(room, key) => self.charge_member(below, room, key, took),
+        }
+    }
+
+    /// Serves a session on its way back, in its turn: at most one room brings its copy up to date.
+    pub(in crate::shard) fn catch_up_session(&mut self, below: &mut Below<'_>, key: ConnectionKey) {
+        let mut has_renewed = false;
+        while let Some(step) = outlet!(below).next_step(key) {
+            match step {
+                Step::Renew(..) if has_renewed => {
+                    let now = below.env.now;
+                    return outlet!(below).queue_session(key, now);
+                }
+                Step::Renew(room, seat, copy) => {
+                    if !self.renew(below, key, room, seat, copy) {
+                        return;
+                    }
+                    has_renewed = true;
+                }
+                Step::SendAgain(last) => outlet!(below).send_again(key, last),
+                Step::GoLive => return outlet!(below).go_live(key),
+                Step::StartOver => return outlet!(below).drop_connection(key),
+            }
+        }
+    }
+
+    /// Brings the client's copy of a room up to date. If that is not done yet, the session goes on
+    /// when it can be.
+    fn renew(
+        &mut self,
+        below: &mut Below<'_>,
+        key: ConnectionKey,
+        number: RoomNumber,
+        seat: Seat,
+        copy: Option<ResumeRoom>,
+    ) -> bool {
+        if below.links.is_loaded(key) {
+            // It goes on when the client has read that.
+            return false;
+        }
+        let Seat { shard, room, member } = seat;
+        if shard != below.env.shard {
+            let Some(resumption) = below.sessions.resumption(key) else { return false };
+            let renewal = Renewal { number: resumption.returns, copy };
+            let Some(returning) = resumption.returning() else { return false };
+            returning.asked = Some(number);
+            below.outbound.post(shard, ShardMail::Renew { room, member, renewal });
+            return false;
+        }
+        match self.renew_copy(below, room, member, copy) {
+            Ok(body) => outlet!(below).renewed(key, number, &body),
+            Err(ready_at) => {
+                outlet!(below).queue_session(key, ready_at);
+                return false;
+            }
+        }
+        true
+    }
+}

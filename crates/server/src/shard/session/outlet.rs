@@ -1,0 +1,151 @@
+//! The way out to clients: what sessions are sent is kept in their logs, and goes to their links.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use playfield_session::Passage;
+use playfield_wire::server::ServerMessage;
+use playfield_wire::{Format, RoomNumber};
+
+use crate::shard::connection::{Kind, Links, narrowed};
+use crate::shard::devices::DeviceMail;
+use crate::shard::env::Env;
+use crate::shard::keys::ConnectionKey;
+use crate::shard::lines::Host;
+use crate::shard::mail::ShardMail;
+use crate::shard::outbound::{Effect, Outbound};
+use crate::shard::rooms::join::Departure;
+use crate::shard::session::greeting::Greeting;
+use crate::shard::session::sessions::Sessions;
+use crate::shard::snapshots::Waiting;
+
+/// Links and sessions, and what these need.
+pub(crate) struct Outlet<'a> {
+    pub(in crate::shard) env: &'a mut Env,
+    pub(in crate::shard) links: &'a mut Links,
+    pub(in crate::shard) sessions: &'a mut Sessions,
+    pub(in crate::shard) outbound: &'a mut Outbound,
+}
+
+impl Outlet<'_> {
+    /// Appends one message: what `write` appends in the connection's format. A session that can be
+    /// resumed keeps it if it is counted.
+    #[inline]
+    pub(crate) fn write(
+        &mut self,
+        key: ConnectionKey,
+        kind: Kind,
+        write: impl FnOnce(Format, &mut Vec<u8>),
+    ) {
+        let Some(connection) = self.links.get_mut(key) else { return };
+        if connection.is_closing() {
+            return;
+        }
+        let dialect = connection.dialect;
+        let format = dialect.format;
+        if let Kind::Counted(room) = kind
+            && connection.resumable
+            && let Some(session) = self.sessions.get_mut(key)
+            && let Some(resumption) = session.resumption.as_mut()
+        {
+            let log = &mut resumption.log;
+            let passage = if connection.held { Passage::Held } else { Passage::Sent };
+            let bytes_max = self.env.node.config.resume_bytes_max;
+            let body = log.push(room, bytes_max, passage, |out| write(format, out));
+            if connection.held {
+                // Nothing is written, but what it holds is counted.
+                self.links.mark_dirty(key);
+            } else {
+                self.links.append_message(key, |out| out.extend_from_slice(body));
+            }
+            let logged = narrowed(resumption.log.memory());
+            if let Some(connection) = self.links.get_mut(key) {
+                connection.logged = logged;
+            }
+        } else if !connection.is_away() {
+            self.links.append_message(key, |out| write(format, out));
+        }
+    }
+
+    /// Counted messages of this room were too much to keep on their way here.
+    pub(crate) fn lose_messages(&mut self, key: ConnectionKey, room: RoomNumber, messages: u32) {
+        let Some(connection) = self.links.get_mut(key) else { return };
+        if let Some(session) = self.sessions.get_mut(key)
+            && let Some(resumption) = session.resumption.as_mut()
+        {
+            resumption.log.lose(Some(room), messages);
+            connection.logged = narrowed(resumption.log.memory());
+        }
+    }
+
+    /// Appends one message that is about no room, or fleeting.
+    pub(crate) fn send(&mut self, key: ConnectionKey, message: &ServerMessage<'_>) {
+        self.write(key, Kind::of(message, None), |format, out| message.encode(format, out));
+    }
+
+    /// A room that the session of a connection is entering holds more or less events for it.
+    pub(crate) fn holds_events(&mut self, key: ConnectionKey, before: usize, after: usize) {
+        if let Some(session) = self.sessions.get_mut(key) {
+            let bytes = &mut session.extras_mut().entering_bytes;
+            *bytes = (*bytes + after).saturating_sub(before);
+            self.links.waits(key, before, after);
+        }
+    }
+
+    /// Puts a session on its way back into the queue for a snapshot, not before `at`.
+    pub(in crate::shard) fn queue_session(&mut self, key: ConnectionKey, at: Duration) {
+        let Some(connection) = self.links.get(key) else { return };
+        let host = Host(Arc::clone(connection.tally.address()));
+        let payer = (host, (self.env.shard, key));
+        self.sessions.snapshots.queue(Waiting::Session(key), payer, at, self.env.now);
+    }
+
+    /// A device may have been heard: something came on its connection.
+    #[inline]
+    pub(in crate::shard) fn heard_device(&mut self, key: ConnectionKey) {
+        if self.links.get(key).is_some_and(|connection| connection.is_device) {
+            let mail = ShardMail::Device(DeviceMail::Heard { connection: key });
+            self.outbound.effects.push_back(Effect::Mail(mail));
+        }
+    }
+
+    /// Has a connection wait to leave for another shard, or for another connection of this one.
+    pub(crate) fn depart(&mut self, key: ConnectionKey, departure: Departure) {
+        if let Some(connection) = self.links.get_mut(key) {
+            connection.pause.departure = true;
+            self.sessions.departures.insert(key, departure);
+        }
+    }
+
+    /// Takes the departure of a connection, which is read again.
+    pub(crate) fn take_departure(&mut self, key: ConnectionKey) -> Option<Departure> {
+        let departure = self.sessions.take_departure(key)?;
+        if let Some(connection) = self.links.get_mut(key) {
+            connection.pause.departure = false;
+        }
+        Some(departure)
+    }
+
+    /// Has a client wait whose hello has come.
+    pub(crate) fn keep_greeting(&mut self, key: ConnectionKey, greeting: Greeting) {
+        if let Some(connection) = self.links.get_mut(key) {
+            connection.pause.greeting = true;
+            self.sessions.greetings.insert(key, greeting);
+        }
+    }
+
+    /// Takes the greeting of a client that waits, if it is the one that is meant.
+    pub(crate) fn take_greeting_if(
+        &mut self,
+        key: ConnectionKey,
+        is_it: impl FnOnce(&Greeting) -> bool,
+    ) -> Option<Greeting> {
+        if !self.sessions.greetings.get(&key).is_some_and(is_it) {
+            return None;
+        }
+        if let Some(connection) = self.links.get_mut(key) {
+            connection.pause.greeting = false;
+        }
+        self.sessions.take_greeting(key)
+    }
+}

@@ -1,0 +1,146 @@
+//! The sessions of a shard.
+
+use std::collections::{HashMap, VecDeque};
+use std::time::Duration;
+
+use crate::config::Config;
+use crate::memory::shrink_map;
+use crate::shard::beside::Beside;
+use crate::shard::keys::{ConnectionKey, OfConnection};
+use crate::shard::lines::Lines;
+use crate::shard::rooms::join::Departure;
+use crate::shard::session::Session;
+use crate::shard::session::by_number::ByNumber;
+use crate::shard::session::ending::UserMail;
+use crate::shard::session::greeting::Greeting;
+use crate::shard::session::rates::{Excess, Rates};
+use crate::shard::session::resumption::Resumption;
+use crate::shard::snapshots::Snapshots;
+
+/// The sessions of a shard, and those that are on their way.
+pub(crate) struct Sessions {
+    /// By the connection of each.
+    table: Beside<OfConnection, Box<Session>>,
+    /// Clients that wait for the authenticator, or for other sessions of their user to end.
+    pub(in crate::shard) greetings: HashMap<ConnectionKey, Greeting>,
+    /// The moves to other shards that are about to begin.
+    pub(in crate::shard) departures: HashMap<ConnectionKey, Departure>,
+    /// The sessions that can be resumed, by number.
+    pub(in crate::shard) by_number: ByNumber,
+    pub(in crate::shard) count: u64,
+    /// How many of them are away.
+    pub(in crate::shard) away: u64,
+    pub(in crate::shard) rates: Rates,
+    pub(in crate::shard) snapshots: Snapshots,
+    /// Connections that leave for another shard.
+    pub(in crate::shard) departing: Vec<ConnectionKey>,
+    /// Connections whose clients want a session of this shard back.
+    pub(in crate::shard) coming_back: Vec<ConnectionKey>,
+    /// Connections that want a session back and that a turn had no time for.
+    pub(in crate::shard) coming_back_lines: Lines<ConnectionKey>,
+    /// Mail about sessions of users, for this and other shards.
+    pub(in crate::shard) user_posts: VecDeque<(u16, UserMail)>,
+}
+
+impl Sessions {
+    pub(in crate::shard) fn new(config: &Config) -> Self {
+        Self {
+            table: Beside::default(),
+            greetings: HashMap::new(),
+            departures: HashMap::new(),
+            by_number: ByNumber::default(),
+            count: 0,
+            away: 0,
+            rates: Rates::new(config),
+            snapshots: Snapshots::default(),
+            departing: Vec::new(),
+            coming_back: Vec::new(),
+            coming_back_lines: Lines::default(),
+            user_posts: VecDeque::new(),
+        }
+    }
+
+    pub(in crate::shard) fn insert(&mut self, key: ConnectionKey, session: Box<Session>) {
+        self.table.insert(key, session);
+    }
+
+    pub(in crate::shard) fn remove(&mut self, key: ConnectionKey) -> Option<Box<Session>> {
+        self.table.remove(key)
+    }
+
+    #[inline]
+    pub(in crate::shard) fn get(&self, key: ConnectionKey) -> Option<&Session> {
+        self.table.get(key).map(|session| &**session)
+    }
+
+    #[inline]
+    pub(in crate::shard) fn get_mut(&mut self, key: ConnectionKey) -> Option<&mut Session> {
+        self.table.get_mut(key).map(|session| &mut **session)
+    }
+
+    /// The resumption of a session, if it can be resumed.
+    pub(in crate::shard) fn resumption(&mut self, key: ConnectionKey) -> Option<&mut Resumption> {
+        self.get_mut(key)?.resumption.as_mut()
+    }
+
+    /// Takes a message of this many bytes from the rates of a session; `None` without a session.
+    #[inline]
+    pub(in crate::shard) fn take(
+        &mut self,
+        key: ConnectionKey,
+        now: Duration,
+        bytes: usize,
+    ) -> Option<Result<(), Excess>> {
+        let session = self.table.get_mut(key)?;
+        Some(session.usage.take(now, &self.rates, bytes))
+    }
+
+    /// The number of the session of a connection.
+    pub(in crate::shard) fn number(&self, key: ConnectionKey) -> Option<u64> {
+        self.get(key).map(|session| session.number)
+    }
+
+    /// The connections of all sessions.
+    pub(in crate::shard) fn keys(&self) -> impl Iterator<Item = ConnectionKey> {
+        self.table.keys()
+    }
+
+    /// Notes that a session can be resumed.
+    pub(in crate::shard) fn note_resumable(&mut self, number: u64, key: ConnectionKey) {
+        self.by_number.insert(number, key, |place| number_at(&self.table, place));
+    }
+
+    /// Notes that a session is not here any longer; its connection may have lost it already.
+    pub(in crate::shard) fn forget_resumable(&mut self, number: u64, key: ConnectionKey) {
+        self.by_number.remove(number, key, |place| number_at(&self.table, place));
+    }
+
+    /// The connection of a session that can be resumed.
+    pub(in crate::shard) fn find(&self, number: u64) -> Option<ConnectionKey> {
+        let place = self.by_number.get(number, |place| number_at(&self.table, place))?;
+        self.table.at(place as usize).map(|(key, _)| key)
+    }
+
+    /// How many bytes of events rooms hold that the session of a connection is entering.
+    pub(in crate::shard) fn entering_bytes(&self, key: ConnectionKey) -> usize {
+        self.get(key).map_or(0, Session::entering_bytes)
+    }
+
+    /// Forgets a client that waits.
+    pub(in crate::shard) fn take_greeting(&mut self, key: ConnectionKey) -> Option<Greeting> {
+        let greeting = self.greetings.remove(&key);
+        shrink_map(&mut self.greetings);
+        greeting
+    }
+
+    /// Forgets a move to another shard.
+    pub(in crate::shard) fn take_departure(&mut self, key: ConnectionKey) -> Option<Departure> {
+        let departure = self.departures.remove(&key);
+        shrink_map(&mut self.departures);
+        departure
+    }
+}
+
+fn number_at(table: &Beside<OfConnection, Box<Session>>, place: u32) -> Option<u64> {
+    table.at(place as usize).map(|(_, session)| session.number)
+}
