@@ -15,8 +15,8 @@ use crate::config::{Config, Network, masked};
 use crate::counted::add_below;
 use crate::http::Full;
 use crate::proxy::Client;
+use crate::shard::allowance::{Allowance, Rate};
 use crate::shard::connection::narrowed;
-use crate::shard::session::allowance::{Allowance, Rate};
 
 /// Rates by address are per minute: after a quiet minute an address has its full burst again.
 const MEMORY: Duration = Duration::from_secs(60);

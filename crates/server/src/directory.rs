@@ -20,7 +20,7 @@ use playfield_wire::{ErrorCode, excerpt};
 use crate::memory::shrink_map;
 use crate::node::Node;
 use crate::room_id::RoomId;
-use crate::shard::rooms::join::RoomSpec;
+use crate::shard::mail::join::RoomSpec;
 use crate::sought::Sought;
 use busy::BusyShards;
 use index::Index;

@@ -12,9 +12,9 @@ use crate::asks::Answer;
 use crate::channel::Payload;
 use crate::device::{Cursor, Device, Page};
 use crate::fleet::{HostedFleet, no_fleet, refusal};
-use crate::shard::channels::payload_of;
-use crate::shard::devices::{DeviceMail, target};
 use crate::shard::mail::ShardMail;
+use crate::shard::topics::channels::payload_of;
+use crate::shard::topics::devices::{DeviceMail, target};
 
 impl NodeHandle {
     /// The node's devices.

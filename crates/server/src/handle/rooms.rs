@@ -14,7 +14,7 @@ use crate::asks::Answer;
 use crate::directory::Listing;
 use crate::founding::Founding;
 use crate::shard::mail::ShardMail;
-use crate::shard::rooms::join::RETRIES;
+use crate::shard::mail::join::RETRIES;
 
 impl NodeHandle {
     /// Creates a room. The output of the returned future is its id, once the room is open: its save

@@ -9,9 +9,9 @@ use playfield_wire::ErrorCode;
 use super::NodeHandle;
 use crate::asks;
 use crate::channel::Pattern;
-use crate::shard::channels::{Unsubscribe, Whose};
 use crate::shard::mail::ShardMail;
 use crate::shard::session::ending::UserMail;
+use crate::shard::topics::channels::{Unsubscribe, Whose};
 use crate::users::End;
 
 /// Whose subscriptions end: see [`NodeHandle::unsubscribe`].

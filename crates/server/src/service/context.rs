@@ -17,8 +17,8 @@ use crate::handle::{NodeHandle, read};
 use crate::node::Node;
 use crate::service::{Closed, Service};
 use crate::shard::connection::{Connection, Links};
-use crate::shard::devices::{DeviceMail, OwnDevice, ShardDevices};
 use crate::shard::keys::ConnectionKey;
+use crate::shard::topics::devices::{DeviceMail, OwnDevice, ShardDevices};
 
 /// Identifies a connection of a service on its shard. Ids are never reused. On another shard, it
 /// identifies no connection.

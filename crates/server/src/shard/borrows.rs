@@ -28,7 +28,7 @@ macro_rules! below {
 /// Borrows what a room's output can reach: the parts below the rooms, and the queues of their host.
 macro_rules! delivery {
     ($below:ident, $host:ident) => {
-        $crate::shard::delivery::Delivery {
+        $crate::shard::rooms::delivery::Delivery {
             env: &mut $below.env,
             links: &mut $below.links,
             sessions: &mut $below.sessions,

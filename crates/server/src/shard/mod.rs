@@ -15,14 +15,10 @@
 #[macro_use]
 mod borrows;
 
+pub(crate) mod allowance;
 mod beside;
-pub(crate) mod channels;
 pub(crate) mod connection;
-mod delivery;
-pub(crate) mod devices;
 mod env;
-mod held_events;
-mod input_queue;
 pub(crate) mod keys;
 mod lines;
 mod log_limit;
@@ -38,7 +34,7 @@ mod services;
 pub(crate) mod session;
 mod slab;
 mod snapshots;
-mod topics;
+pub(crate) mod topics;
 mod turns;
 
 #[cfg(test)]
@@ -59,7 +55,6 @@ use crate::node::Node;
 use crate::proxy::Client;
 use crate::service::{Closed, Command};
 use crate::stats::{Counters, Watch};
-use channels::ShardChannels;
 pub(crate) use connection::SocketChange;
 use connection::http::period;
 use connection::patience::Patience;
@@ -77,6 +72,7 @@ use session::outlet::Outlet;
 use session::round_trips;
 use session::sessions::Sessions;
 use topics::Topics;
+use topics::channels::ShardChannels;
 
 /// How often to look for a room that a waiting join needs.
 const PARKED_RETRY: Duration = Duration::from_millis(5);

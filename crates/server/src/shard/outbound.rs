@@ -13,11 +13,11 @@ use crate::founding::Founding;
 use crate::memory::release;
 use crate::room_id::RoomId;
 use crate::service::{Closed, CommandId};
-use crate::shard::channels::SessionChannels;
 use crate::shard::env::Env;
 use crate::shard::keys::ConnectionKey;
 use crate::shard::mail::ShardMail;
 use crate::shard::room_places::RoomPlaces;
+use crate::shard::topics::channels::SessionChannels;
 
 /// Work that a part of a shard leaves to those above it. It is done, in order, as soon as the part
 /// is done with what it was asked for.

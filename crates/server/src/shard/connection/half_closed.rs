@@ -58,7 +58,7 @@ impl Outlet<'_> {
 
     /// The client sends nothing more, and all that it sent is read. Whether it stays, because it
     /// waits for answers.
-    pub(super) fn stays_for_answers(&mut self, key: ConnectionKey) -> bool {
+    pub(in crate::shard) fn stays_for_answers(&mut self, key: ConnectionKey) -> bool {
         self.half_closed(key);
         let Some(connection) = self.links.get_mut(key) else { return false };
         let Input::Http(http) = &mut connection.input else { return false };

@@ -89,7 +89,7 @@ impl Http {
     }
 
     /// Whether all that the client sent before its FIN is read.
-    pub(super) fn has_hung_up(&self) -> bool {
+    pub(in crate::shard) fn has_hung_up(&self) -> bool {
         self.half_closed.is_some_and(|half_closed| half_closed.is_read)
     }
 
@@ -110,7 +110,7 @@ impl Http {
     }
 
     /// Everything is written: a file's next part is asked for, which has its time from here on.
-    pub(super) fn drained(&mut self, now: Duration, answer_timeout: Duration) {
+    pub(in crate::shard) fn drained(&mut self, now: Duration, answer_timeout: Duration) {
         self.active = now;
         if let Some(front) = self.exchanges.front_mut()
             && let Some(hold) = &front.hold
@@ -366,7 +366,7 @@ impl Outlet<'_> {
     }
 
     /// Answers with an error, after which nothing more is read.
-    pub(super) fn refuse_http(&mut self, key: ConnectionKey, status: u16, text: &str) {
+    pub(in crate::shard) fn refuse_http(&mut self, key: ConnectionKey, status: u16, text: &str) {
         self.end_with(key, &Response::error(status, format!("{text}\n")));
     }
 
@@ -581,7 +581,7 @@ impl Outlet<'_> {
     }
 
     /// Checks the timeouts of a connection.
-    pub(super) fn examine_http(&mut self, key: ConnectionKey) {
+    pub(in crate::shard) fn examine_http(&mut self, key: ConnectionKey) {
         let node = Arc::clone(&self.env.node);
         let (config, now) = (&node.config, self.env.now);
         self.links.look_at(key, now + period(config));

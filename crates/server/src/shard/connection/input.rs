@@ -9,7 +9,6 @@ use playfield_wire::framing::{Framing as NativeFraming, PREAMBLE};
 
 use crate::proxy::Client;
 use crate::shard::Shard;
-use crate::shard::connection::closing::NO_CLOSE_CODE;
 use crate::shard::connection::http::{Http, period};
 use crate::shard::connection::share::WORK_OF_NODE;
 use crate::shard::connection::transport::{Input, Opening, opening, websocket_decoder};
@@ -17,6 +16,7 @@ use crate::shard::connection::{Links, Phase};
 use crate::shard::env::Stopwatch;
 use crate::shard::keys::ConnectionKey;
 use crate::shard::moment::Moment;
+use crate::shard::session::closing::NO_CLOSE_CODE;
 use crate::shard::session::outlet::Outlet;
 
 /// A client that sends so many bytes of a message within the time that it may be silent is not

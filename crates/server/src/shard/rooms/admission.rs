@@ -17,17 +17,17 @@ use crate::addresses::Pace;
 use crate::directory::keys::code;
 use crate::directory::{Choice, Plan};
 use crate::room_id::RoomId;
+use crate::shard::allowance::Rate;
 use crate::shard::connection::patience::Patience;
 use crate::shard::keys::{ConnectionKey, Seat, link};
 use crate::shard::mail::ShardMail;
+use crate::shard::mail::join::{
+    Departure, JoinRequest, JoinTarget, Joiner, Purpose, RETRIES, Reading, RoomSpec,
+};
 use crate::shard::outbound::Effect;
 use crate::shard::rooms::founding::shutting_down;
 use crate::shard::rooms::host::{Below, RoomHost};
-use crate::shard::rooms::join::{
-    Departure, JoinRequest, JoinTarget, Joiner, Purpose, RETRIES, Reading, RoomSpec,
-};
 use crate::shard::rooms::member::{Farewell, Member, MemberOutput, RemoteSession};
-use crate::shard::session::allowance::Rate;
 use crate::shard::session::outlet::Outlet;
 use crate::shard::session::{Extras, SessionRoom};
 use crate::tickets::TicketPass;
@@ -212,7 +212,12 @@ impl Outlet<'_> {
 
     /// Refuses a join, and counts it if a limit is why. The text of such an error begins with the
     /// limit's name.
-    pub(super) fn refuse_join(&mut self, key: ConnectionKey, request: RequestNumber, why: &Error) {
+    pub(in crate::shard) fn refuse_join(
+        &mut self,
+        key: ConnectionKey,
+        request: RequestNumber,
+        why: &Error,
+    ) {
         let counters = &mut self.env.counters;
         match why.text().split(':').next() {
             Some("rooms_per_session_max") => counters.joins_refused += 1,

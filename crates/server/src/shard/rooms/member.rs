@@ -12,10 +12,10 @@ use playfield_wire::server::{self, ServerMessage};
 use playfield_wire::{ErrorCode, Format, RequestNumber, RoomNumber};
 
 use crate::addresses::Address;
+use crate::shard::allowance::Allowance;
 use crate::shard::keys::{ConnectionKey, OfMember};
 use crate::shard::mail::Act;
-use crate::shard::rooms::join::JoinRequest;
-use crate::shard::session::allowance::Allowance;
+use crate::shard::mail::join::JoinRequest;
 use crate::shard::slab::Slab;
 
 pub(crate) type Members = Slab<OfMember, Member>;

@@ -9,18 +9,18 @@ use playfield_state::{Beside, Probing, SyncProbe, beside};
 use playfield_wire::RoomNumber;
 use playfield_wire::server::{self, ServerMessage, Versions};
 
+use crate::shard::allowance::Rate;
 use crate::shard::connection::Kind;
-use crate::shard::delivery::Delivery;
 use crate::shard::env::Env;
 use crate::shard::env::nanoseconds;
 use crate::shard::keys::{ConnectionKey, MemberKey, RoomKey};
 use crate::shard::parcels::pack;
 use crate::shard::rooms::Hosted;
+use crate::shard::rooms::delivery::Delivery;
 use crate::shard::rooms::host::{Below, RoomHost};
 use crate::shard::rooms::lateness::Cost;
 use crate::shard::rooms::member::{Member, MemberOutput, Standing};
 use crate::shard::rooms::snapshots::{enter, write_snapshot};
-use crate::shard::session::allowance::Rate;
 use crate::shard::session::sessions::Sessions;
 use crate::shard::snapshots::Waiting;
 

@@ -6,11 +6,11 @@ use playfield_wire::framing::FrameError;
 
 use crate::service::Closed;
 use crate::shard::Shard;
-use crate::shard::connection::closing::{
-    GOING_AWAY, INTERNAL, NO_CLOSE_CODE, NORMAL, POLICY, PROTOCOL_ERROR, TOO_BIG,
-};
 use crate::shard::connection::transport::Input;
 use crate::shard::keys::ConnectionKey;
+use crate::shard::session::closing::{
+    GOING_AWAY, INTERNAL, NO_CLOSE_CODE, NORMAL, POLICY, PROTOCOL_ERROR, TOO_BIG,
+};
 use crate::shard::session::outlet::Outlet;
 
 /// The WebSocket of a service's connection.

@@ -5,13 +5,13 @@ use std::sync::Arc;
 use playfield_room::Error;
 
 use crate::shard::Shard;
-use crate::shard::channels::Unsubscribe;
 use crate::shard::keys::ConnectionKey;
 use crate::shard::mail::ShardMail;
 use crate::shard::session::Session;
 use crate::shard::session::greeting::Greeting;
 use crate::shard::session::hello::Opening;
 use crate::shard::session::outlet::Outlet;
+use crate::shard::topics::channels::Unsubscribe;
 use crate::users::{End, Ending, Opened, Place};
 
 /// Messages to shards about sessions of users.

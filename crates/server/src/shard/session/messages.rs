@@ -10,13 +10,13 @@ use playfield_wire::{ErrorCode, Format, RequestNumber, RoomNumber, excerpt};
 
 use crate::directory::keys::Key;
 use crate::shard::Shard;
+use crate::shard::allowance::Rate;
 use crate::shard::connection::share::{WORK_OF_NODE, WORK_OF_ROOM};
 use crate::shard::keys::{ConnectionKey, Seat};
+use crate::shard::mail::join::{JoinTarget, Reading, RoomSpec};
 use crate::shard::mail::{Act, ShardMail};
 use crate::shard::moment::Moment;
 use crate::shard::outbound::Effect;
-use crate::shard::rooms::join::{JoinTarget, Reading, RoomSpec};
-use crate::shard::session::allowance::Rate;
 use crate::shard::session::outlet::Outlet;
 use crate::tickets::is_ticket;
 

@@ -1,9 +1,9 @@
 //! Sessions: the user behind a connection, and the rooms that they are in.
 
 mod acknowledging;
-pub(crate) mod allowance;
 pub(crate) mod by_number;
 pub(crate) mod catch_up;
+pub(crate) mod closing;
 mod echo;
 pub(crate) mod ending;
 pub(crate) mod greeting;
@@ -15,6 +15,7 @@ mod resume;
 pub(crate) mod resumption;
 pub(crate) mod round_trips;
 pub(crate) mod sessions;
+pub(crate) mod ticket;
 mod ticket_holder;
 
 use std::time::Duration;
@@ -24,15 +25,15 @@ use playfield_wire::{RequestNumber, RoomNumber};
 
 use crate::auth::Identity;
 use crate::room_id::RoomId;
-use crate::shard::channels::SessionChannels;
+use crate::shard::allowance::Allowance;
 use crate::shard::connection::patience::Patience;
 use crate::shard::keys::Seat;
 use crate::shard::mail::ACTS_MAX;
-use crate::shard::rooms::ticket::PendingTicket;
-use crate::shard::session::allowance::Allowance;
 use crate::shard::session::rates::{Refused, Usage};
 use crate::shard::session::resumption::Resumption;
 use crate::shard::session::round_trips::RoundTrips;
+use crate::shard::session::ticket::PendingTicket;
+use crate::shard::topics::channels::SessionChannels;
 
 /// A session: the state that a client and the node share after the hello.
 pub(crate) struct Session {

@@ -8,16 +8,16 @@ use playfield_wire::server::ServerMessage;
 use playfield_wire::{Format, RoomNumber};
 
 use crate::shard::connection::{Kind, Links, narrowed};
-use crate::shard::devices::DeviceMail;
 use crate::shard::env::Env;
 use crate::shard::keys::ConnectionKey;
 use crate::shard::lines::Host;
 use crate::shard::mail::ShardMail;
+use crate::shard::mail::join::Departure;
 use crate::shard::outbound::{Effect, Outbound};
-use crate::shard::rooms::join::Departure;
 use crate::shard::session::greeting::Greeting;
 use crate::shard::session::sessions::Sessions;
 use crate::shard::snapshots::Waiting;
+use crate::shard::topics::devices::DeviceMail;
 
 /// Links and sessions, and what these need.
 pub(crate) struct Outlet<'a> {

@@ -14,15 +14,15 @@ use playfield_wire::server::Resumed;
 
 use crate::addresses::{Address, Pace};
 use crate::auth::Identity;
+use crate::shard::allowance::Rate;
 use crate::shard::connection::transport::Input;
 use crate::shard::connection::{Connection, Phase, SocketChange};
 use crate::shard::keys::{ConnectionKey, Seat};
 use crate::shard::lines::{End, Host};
 use crate::shard::mail::ShardMail;
+use crate::shard::mail::join::{Departure, Purpose};
 use crate::shard::outbound::Effect;
-use crate::shard::rooms::join::{Departure, Purpose};
 use crate::shard::rooms::member::Farewell;
-use crate::shard::session::allowance::Rate;
 use crate::shard::session::hello::Opening;
 use crate::shard::session::outlet::Outlet;
 use crate::shard::session::resumption::{Comeback, Presence, Resumption, Returning, Wanted};

@@ -8,7 +8,7 @@ use crate::memory::shrink_map;
 use crate::shard::beside::Beside;
 use crate::shard::keys::{ConnectionKey, OfConnection};
 use crate::shard::lines::Lines;
-use crate::shard::rooms::join::Departure;
+use crate::shard::mail::join::Departure;
 use crate::shard::session::Session;
 use crate::shard::session::by_number::ByNumber;
 use crate::shard::session::ending::UserMail;

@@ -14,8 +14,8 @@ use super::world::World;
 use crate::asks::Answer;
 use crate::channel::Payload;
 use crate::fleet::{Duplicates, FleetSettings, HostedFleet};
-use crate::shard::devices::{DeviceMail, target};
 use crate::shard::mail::ShardMail;
+use crate::shard::topics::devices::{DeviceMail, target};
 
 fn fleet(world: &World) -> &HostedFleet {
     world.node.fleet.as_ref().unwrap()

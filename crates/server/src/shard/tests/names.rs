@@ -10,7 +10,7 @@ use super::room;
 use super::speech::{Heard, encoded, request};
 use super::world::{Client, World};
 use crate::shard::mail::ShardMail;
-use crate::shard::rooms::join::RETRIES;
+use crate::shard::mail::join::RETRIES;
 
 const PACKED: Format = Format::Packed;
 

@@ -10,12 +10,12 @@ use playfield_wire::{ErrorCode, RequestNumber};
 use crate::channel::{
     Backlog, Change, Member, Members, Past, PayloadKind, Publication, Pushed, Slow, Start, Waiting,
 };
-use crate::shard::channels::{LocalChannel, Stage, Subscriber};
 use crate::shard::connection::transport::Dialect;
 use crate::shard::keys::ConnectionKey;
 use crate::shard::session::Session;
 use crate::shard::session::outlet::Outlet;
 use crate::shard::topics::Topics;
+use crate::shard::topics::channels::{LocalChannel, Stage, Subscriber};
 
 impl Topics {
     /// A publication for all subscribers of this shard.

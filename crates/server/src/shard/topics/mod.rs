@@ -1,10 +1,13 @@
 //! Channels and devices: what sessions take part in beside rooms.
 
+pub(crate) mod channels;
+pub(crate) mod devices;
+
 use playfield_wire::ErrorCode;
 
-use crate::shard::channels::ShardChannels;
-use crate::shard::devices::ShardDevices;
 use crate::shard::log_limit::LogLimit;
+use crate::shard::topics::channels::ShardChannels;
+use crate::shard::topics::devices::ShardDevices;
 
 /// The channels and devices of a shard.
 pub(in crate::shard) struct Topics {

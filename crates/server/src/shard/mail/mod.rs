@@ -1,5 +1,7 @@
 //! Messages between shards.
 
+pub(crate) mod join;
+
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -15,13 +17,13 @@ use crate::handle::operator::{Inspect, Operate, Search, Survey};
 use crate::handle::profile::Capturing;
 use crate::http::{Answer, Part};
 use crate::room_id::RoomId;
-use crate::shard::channels::ChannelMail;
-use crate::shard::devices::DeviceMail;
+use crate::shard::allowance::Allowance;
 use crate::shard::keys::{ConnectionKey, MemberKey, RoomKey, Seat};
-use crate::shard::rooms::join::{JoinRequest, Joiner};
+use crate::shard::mail::join::{JoinRequest, Joiner};
 use crate::shard::rooms::member::{Farewell, Renewal};
-use crate::shard::session::allowance::Allowance;
 use crate::shard::session::ending::UserMail;
+use crate::shard::topics::channels::ChannelMail;
+use crate::shard::topics::devices::DeviceMail;
 
 /// A message from one shard to another, or from the background to a shard.
 pub(crate) enum ShardMail {

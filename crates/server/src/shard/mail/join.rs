@@ -10,8 +10,8 @@ use crate::addresses::Address;
 use crate::directory::Directory;
 use crate::directory::keys::{Key, code};
 use crate::room_id::RoomId;
+use crate::shard::allowance::Allowance;
 use crate::shard::keys::ConnectionKey;
-use crate::shard::session::allowance::Allowance;
 use crate::shard::session::resumption::Comeback;
 use crate::tickets::TicketPass;
 

@@ -14,15 +14,15 @@ use crate::device::{Cursor, Device};
 use crate::fleet::{HostedFleet, device_gone, no_fleet};
 use crate::node::Node;
 use crate::service::{CommandId, ConnectionId};
-use crate::shard::channels::payload_of;
 use crate::shard::connection::Kind;
 use crate::shard::connection::transport::Input;
-use crate::shard::devices::withdrawal::Unanswered;
-use crate::shard::devices::{DeviceMail, ShardDevices, target};
 use crate::shard::keys::ConnectionKey;
 use crate::shard::outbound::Effect;
 use crate::shard::session::outlet::Outlet;
 use crate::shard::topics::Topics;
+use crate::shard::topics::channels::payload_of;
+use crate::shard::topics::devices::withdrawal::Unanswered;
+use crate::shard::topics::devices::{DeviceMail, ShardDevices, target};
 
 /// How many devices one mail is for, at most.
 const PER_MAIL: usize = 1024;

@@ -4,10 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::memory::shrink_map;
-use crate::shard::channels::{SessionChannels, Stage, Subscriber, Subscription};
 use crate::shard::keys::ConnectionKey;
 use crate::shard::session::outlet::Outlet;
 use crate::shard::topics::Topics;
+use crate::shard::topics::channels::{SessionChannels, Stage, Subscriber, Subscription};
 
 impl Topics {
     /// Ends a subscription of a session for good.

@@ -8,11 +8,11 @@
 use std::time::Duration;
 
 use crate::shard::connection::narrowed;
-use crate::shard::devices::OwnDevice;
 use crate::shard::keys::ConnectionKey;
 use crate::shard::session::outlet::Outlet;
 use crate::shard::session::resumption::Presence;
 use crate::shard::topics::Topics;
+use crate::shard::topics::devices::OwnDevice;
 
 /// A request that a device has not answered.
 pub(crate) struct Unanswered {

@@ -14,7 +14,6 @@ use playfield_wire::{ErrorCode, Format, RequestNumber};
 use crate::background::Origin;
 use crate::founding::Founding;
 use crate::room_id::RoomId;
-use crate::shard::channels::payload_of;
 use crate::shard::connection::{Kind, Links, unread};
 use crate::shard::env::Env;
 use crate::shard::keys::{MemberKey, RoomKey, member_key};
@@ -28,6 +27,7 @@ use crate::shard::rooms::record::{Record, RecordedKind};
 use crate::shard::session::outlet::Outlet;
 use crate::shard::session::sessions::Sessions;
 use crate::shard::topics::Topics;
+use crate::shard::topics::channels::payload_of;
 
 /// Instead of a room's id: mail from outside the node's rooms.
 const OUTSIDE: &str = "";

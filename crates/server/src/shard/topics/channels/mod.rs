@@ -28,10 +28,10 @@ use crate::channel::{
     TotalsMax,
 };
 use crate::node::Node;
-pub(crate) use crate::shard::channels::ending::{Unsubscribe, Whose};
-use crate::shard::channels::frames::Frames;
+use crate::shard::allowance::Allowance;
 use crate::shard::keys::ConnectionKey;
-use crate::shard::session::allowance::Allowance;
+pub(crate) use crate::shard::topics::channels::ending::{Unsubscribe, Whose};
+use crate::shard::topics::channels::frames::Frames;
 
 /// All that a shard keeps of channels.
 pub(crate) struct ShardChannels {

@@ -4,8 +4,8 @@
 use playfield_room::{EventHeader, LeaveReason};
 use playfield_wire::RoomNumber;
 
-use crate::shard::delivery::{Delivery, EVENT_HEADER_BYTES_MAX};
 use crate::shard::keys::{ConnectionKey, MemberKey, RoomKey};
+use crate::shard::rooms::delivery::{Delivery, EVENT_HEADER_BYTES_MAX};
 use crate::shard::rooms::member::{Farewell, HeldEvent, Member, MemberOutput, Standing};
 use crate::shard::session::outlet::Outlet;
 
@@ -90,7 +90,7 @@ impl Delivery<'_> {
 
 impl Outlet<'_> {
     /// On the session's shard: a room elsewhere holds more or less events for the session.
-    pub(super) fn holds_elsewhere(
+    pub(in crate::shard) fn holds_elsewhere(
         &mut self,
         key: ConnectionKey,
         number: RoomNumber,

@@ -11,12 +11,12 @@ use crate::addresses::Pace;
 use crate::channel::{Asker, ChannelRule, Member, Payload};
 use crate::node::Node;
 use crate::panics::guard;
-use crate::shard::channels::{ChannelMail, SessionChannels, Stage, Subscription};
+use crate::shard::allowance::Rate;
 use crate::shard::keys::ConnectionKey;
 use crate::shard::session::Session;
-use crate::shard::session::allowance::Rate;
 use crate::shard::session::outlet::Outlet;
 use crate::shard::topics::Topics;
+use crate::shard::topics::channels::{ChannelMail, SessionChannels, Stage, Subscription};
 
 /// How many of the channels are remembered that a session named last.
 const NAMED_MAX: usize = 8;

@@ -9,9 +9,9 @@ use crate::auth::{Decided, Decision, Identity, authenticator_failed, check_user}
 use crate::background::Underway;
 use crate::config::Config;
 use crate::panics::guard;
+use crate::shard::allowance::Rate;
 use crate::shard::keys::ConnectionKey;
-use crate::shard::rooms::join::JoinTarget;
-use crate::shard::session::allowance::Rate;
+use crate::shard::mail::join::JoinTarget;
 use crate::shard::session::messages::unknown_type;
 use crate::shard::session::outlet::Outlet;
 use crate::tickets::{TicketPass, TicketRoom};

@@ -5,11 +5,11 @@ use playfield_wire::ErrorCode;
 use playfield_wire::server::{self, ServerMessage};
 
 use crate::channel::Pattern;
-use crate::shard::channels::Stage;
 use crate::shard::keys::ConnectionKey;
 use crate::shard::session::Session;
 use crate::shard::session::outlet::Outlet;
 use crate::shard::topics::Topics;
+use crate::shard::topics::channels::Stage;
 use crate::users::Place;
 
 /// Subscriptions that are to end.
