@@ -15,7 +15,8 @@ use crate::config::{Config, Network, masked};
 use crate::counted::add_below;
 use crate::http::Full;
 use crate::proxy::Client;
-use crate::shard::allowance::{Allowance, Rate};
+use crate::shard::allowance::Allowance;
+use crate::shard::allowance::Rate;
 use crate::shard::connection::narrowed;
 
 /// Rates by address are per minute: after a quiet minute an address has its full burst again.

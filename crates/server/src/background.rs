@@ -4,7 +4,8 @@ use playfield_room::{Completion, Error, Job, Task};
 use tokio::task::AbortHandle;
 
 use crate::auth::Deciding;
-use crate::shard::keys::{ConnectionKey, RoomKey};
+use crate::shard::keys::ConnectionKey;
+use crate::shard::keys::RoomKey;
 
 /// The room that started background work, and gets its result.
 #[derive(Clone, Copy, Debug)]

@@ -9,7 +9,8 @@ use crate::directory::Plan;
 use crate::directory::keys::Key;
 use crate::node::Node;
 use crate::room_id::RoomId;
-use crate::shard::mail::join::{Reading, RoomSpec};
+use crate::shard::mail::join::Reading;
+use crate::shard::mail::join::RoomSpec;
 
 /// A room that is registered, on its way to the shard that creates it; or a search for the room
 /// with a key, on its way to that room's shard.

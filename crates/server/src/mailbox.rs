@@ -11,8 +11,8 @@ use mio::net::TcpStream;
 use crate::addresses::Tally;
 use crate::event_loop::Layer;
 use crate::memory::release;
-use crate::shard::connection::Moving;
 use crate::shard::mail::ShardMail;
+use crate::shard::session::moving::Moving;
 use crate::waker::ShardWaker;
 
 /// An item that another thread sends to a shard.

@@ -7,7 +7,7 @@ use mio::net::TcpStream;
 
 use super::{EventLoop, Layer, Socket};
 use crate::mailbox::Parcel;
-use crate::shard::connection::Moving;
+use crate::shard::session::moving::Moving;
 
 impl EventLoop {
     /// Sends connections to the shards where their rooms are.

@@ -6,7 +6,8 @@ use playfield_state::Data;
 use super::NodeHandle;
 use crate::channel::{Payload, home_of};
 use crate::shard::mail::ShardMail;
-use crate::shard::topics::channels::{ChannelMail, payload_of};
+use crate::shard::mail::channel::ChannelMail;
+use crate::shard::topics::channels::payload_of;
 
 impl NodeHandle {
     /// Publishes a value in a channel whose payloads are JSON. It reaches all who subscribe there,

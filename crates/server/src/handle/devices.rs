@@ -13,8 +13,9 @@ use crate::channel::Payload;
 use crate::device::{Cursor, Device, Page};
 use crate::fleet::{HostedFleet, no_fleet, refusal};
 use crate::shard::mail::ShardMail;
+use crate::shard::mail::device::DeviceMail;
 use crate::shard::topics::channels::payload_of;
-use crate::shard::topics::devices::{DeviceMail, target};
+use crate::shard::topics::devices::target;
 
 impl NodeHandle {
     /// The node's devices.

@@ -20,7 +20,8 @@ use crate::config::Config;
 use crate::directory::{Overview, RoomOrder};
 use crate::room_id::RoomId;
 use crate::shard::mail::ShardMail;
-pub use crate::shard::rooms::record::{Recorded, RecordedKind};
+pub use crate::shard::rooms::record::Recorded;
+pub use crate::shard::rooms::record::RecordedKind;
 use crate::sought::Sought;
 use crate::sys::with_process_table;
 

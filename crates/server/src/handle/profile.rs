@@ -10,7 +10,9 @@ use playfield_wire::ErrorCode;
 use super::operator::{Answering, Operator};
 use crate::room_id::RoomId;
 use crate::shard::mail::ShardMail;
-use crate::shard::rooms::capture::{Captured, CapturedBody, CapturedKind};
+use crate::shard::rooms::capture::Captured;
+use crate::shard::rooms::capture::CapturedBody;
+use crate::shard::rooms::capture::CapturedKind;
 
 /// The longest that a room is profiled.
 const PROFILED_MAX: Duration = Duration::from_secs(60);

@@ -10,8 +10,9 @@ use super::NodeHandle;
 use crate::asks;
 use crate::channel::Pattern;
 use crate::shard::mail::ShardMail;
-use crate::shard::session::ending::UserMail;
-use crate::shard::topics::channels::{Unsubscribe, Whose};
+use crate::shard::mail::channel::Unsubscribe;
+use crate::shard::mail::channel::Whose;
+use crate::shard::mail::user::UserMail;
 use crate::users::End;
 
 /// Whose subscriptions end: see [`NodeHandle::unsubscribe`].

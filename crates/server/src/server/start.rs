@@ -25,8 +25,12 @@ use crate::http::{Desk, Worker};
 use crate::memory_limit::MemoryLimit;
 use crate::node::Node;
 use crate::reach;
-use crate::shard::{Shard, Stopwatch};
-use crate::shard_thread::{Edges, EndGuard, Listeners, ShardThread};
+use crate::shard::Shard;
+use crate::shard::env::Stopwatch;
+use crate::shard_thread::Edges;
+use crate::shard_thread::EndGuard;
+use crate::shard_thread::Listeners;
+use crate::shard_thread::ShardThread;
 use crate::stats::{Published, Watch};
 use crate::sys;
 use crate::tls::TlsContext;
@@ -354,7 +358,7 @@ impl Running {
             );
             shard.reach_by(self.handle());
             for service in &mut *services {
-                shard.host((service.make)(index));
+                shard.services.host((service.make)(index));
             }
             let guard = EndGuard {
                 index,

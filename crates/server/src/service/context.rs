@@ -16,9 +16,12 @@ use crate::fleet::device_gone;
 use crate::handle::{NodeHandle, read};
 use crate::node::Node;
 use crate::service::{Closed, Service};
-use crate::shard::connection::{Connection, Links};
+use crate::shard::connection::Connection;
+use crate::shard::connection::Links;
 use crate::shard::keys::ConnectionKey;
-use crate::shard::topics::devices::{DeviceMail, OwnDevice, ShardDevices};
+use crate::shard::mail::device::DeviceMail;
+use crate::shard::topics::devices::OwnDevice;
+use crate::shard::topics::devices::ShardDevices;
 
 /// Identifies a connection of a service on its shard. Ids are never reused. On another shard, it
 /// identifies no connection.

@@ -67,6 +67,9 @@ impl Env {
     }
 }
 
+/// The text that clients are sent at the node's shutdown.
+pub(in crate::shard) const SHUTTING_DOWN: &str = "the node is shutting down";
+
 /// A time as counters have it.
 pub(in crate::shard) fn nanoseconds(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)

@@ -18,7 +18,8 @@ mod borrows;
 pub(crate) mod allowance;
 mod beside;
 pub(crate) mod connection;
-mod env;
+mod dispatch;
+pub(crate) mod env;
 pub(crate) mod keys;
 mod lines;
 mod log_limit;
@@ -27,19 +28,21 @@ mod moment;
 mod outbound;
 mod pacing;
 mod parcels;
-mod remote;
+mod reading;
 mod room_places;
 pub(crate) mod rooms;
 mod services;
 pub(crate) mod session;
 mod slab;
 mod snapshots;
+mod subscriptions;
 pub(crate) mod topics;
 mod turns;
 
 #[cfg(test)]
 mod tests;
 
+use crate::shard::env::SHUTTING_DOWN;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -79,16 +82,13 @@ const PARKED_RETRY: Duration = Duration::from_millis(5);
 /// How long to wait before trying a full mailbox again.
 const CONGESTED_RETRY: Duration = Duration::from_millis(1);
 
-/// The text that clients are sent at the node's shutdown.
-const SHUTTING_DOWN: &str = "the node is shutting down";
-
 /// The state machine of one shard: its parts, and the turn that they take.
 pub(crate) struct Shard {
     pub(crate) env: Env,
     pub(crate) links: Links,
     pub(crate) sessions: Sessions,
     topics: Topics,
-    services: Services,
+    pub(crate) services: Services,
     pub(crate) outbound: Outbound,
     pub(crate) host: RoomHost,
     pacing: Pacing,
@@ -230,16 +230,20 @@ impl Shard {
             match effect {
                 Effect::Mail(mail) => self.deliver_mail(mail),
                 Effect::ServiceEntered { key, service, address, mut kept } => {
-                    self.serve_newcomer(key, service, address);
+                    self.services.connected(&mut below!(self), key, service, address);
                     if !kept.is_empty() {
                         self.received_in_messages(key, &mut kept, 0);
                     }
                 }
-                Effect::ServiceEnded { key, service, why } => self.left_service(key, service, &why),
-                Effect::ServiceSilent { key, service } => self.ask_service_for_life(key, service),
+                Effect::ServiceEnded { key, service, why } => {
+                    self.services.left(&mut below!(self), key, service, &why)
+                }
+                Effect::ServiceSilent { key, service } => {
+                    self.services.silent(&mut below!(self), key, service)
+                }
                 Effect::ServiceCommand { key, service, id, payload } => {
                     let command = Command { id, payload: payload.as_slice() };
-                    self.command_service(key, service, command);
+                    self.services.command(&mut below!(self), key, service, command);
                 }
                 Effect::Examined(key) => {
                     self.topics.expire_subscriptions(&mut outlet!(self), key);
@@ -278,7 +282,7 @@ impl Shard {
         self.apply_effects();
         self.host.deliver_local_mail(&mut below!(self));
         self.host.run_due_rooms(&mut below!(self));
-        self.wake_services();
+        self.services.wake(&mut below!(self));
         self.apply_effects();
         self.topics.channels.home.expire(self.env.now);
         self.topics.expire_commands(&mut outlet!(self));
@@ -312,7 +316,7 @@ impl Shard {
             self.host.shard_lateness.next(),
             self.host.busy.next(),
             self.sessions.snapshots.deadline(),
-            self.next_service_wake(),
+            self.services.next_wake(),
             self.topics.channels.home.next(),
             self.topics.devices.next(),
             self.links.timeouts.next(),
@@ -346,6 +350,25 @@ impl Shard {
         self.pacing.begin_part(&self.env, Part::Returns);
         while !self.is_part_over() && self.by_outlet(|out| out.resume_next()) {}
         self.pacing.end_part(&self.env);
+    }
+
+    /// A client of a service connected.
+    pub(crate) fn accepted_for(
+        &mut self,
+        service: u16,
+        address: SocketAddr,
+        tally: Tally,
+    ) -> ConnectionKey {
+        let connection = Connection::new(self.env.now, Input::Service(service, None), tally);
+        let key = self.links.insert(connection);
+        self.links.look_at(key, self.env.now + self.env.node.config.heartbeat() / 2);
+        if self.env.is_shutting_down {
+            outlet!(self).close(key, None);
+        } else {
+            self.services.connected(&mut below!(self), key, service, address);
+        }
+        self.apply_effects();
+        key
     }
 
     fn catch_up_all(&mut self, key: ConnectionKey) {

@@ -17,7 +17,7 @@ use crate::shard::env::Env;
 use crate::shard::keys::ConnectionKey;
 use crate::shard::mail::ShardMail;
 use crate::shard::room_places::RoomPlaces;
-use crate::shard::topics::channels::SessionChannels;
+use crate::shard::subscriptions::SessionChannels;
 
 /// Work that a part of a shard leaves to those above it. It is done, in order, as soon as the part
 /// is done with what it was asked for.

@@ -7,10 +7,8 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::time::Duration;
 
 use crate::memory::shrink_map;
-use crate::shard::Shard;
 use crate::shard::keys::{ConnectionKey, MemberKey, RoomKey};
 use crate::shard::lines::Host;
-use crate::shard::pacing::Part;
 use crate::shard::turns::Turns;
 
 /// How long snapshots are written at a time. One of a large state may take a millisecond, and a
@@ -218,32 +216,6 @@ impl Snapshots {
         let next = (!self.turns.is_empty()).then_some(self.budget.closed_until);
         let later = self.later.first_key_value().map(|(&(at, _), _)| at);
         next.into_iter().chain(later).min()
-    }
-}
-
-impl Shard {
-    /// Writes snapshots for those whose turn it is, while there is time for them.
-    pub(in crate::shard) fn write_snapshots(&mut self) {
-        while let Some(waiting) = self.sessions.snapshots.next_due(self.env.now) {
-            self.host.queue_snapshot_now(&mut below!(self), waiting);
-        }
-        self.pacing.begin_part(&self.env, Part::Snapshots);
-        while !self.is_part_over()
-            && let Some(waiting) = self.sessions.snapshots.next(self.env.now)
-        {
-            let began = self.env.stopwatch.read();
-            match waiting {
-                Waiting::Session(key) => self.host.catch_up_session(&mut below!(self), key),
-                Waiting::Member(room, member) => {
-                    self.host.serve_member(&mut below!(self), room, member)
-                }
-            }
-            self.apply_effects();
-            let took = self.env.stopwatch.read().saturating_sub(began);
-            self.sessions.snapshots.took(self.env.now, took);
-            self.host.charge_waiting(&mut below!(self), waiting, took);
-        }
-        self.pacing.end_part(&self.env);
     }
 }
 

@@ -15,8 +15,9 @@ use crate::entropy::Entropy;
 use crate::http::{Desk, Site};
 use crate::node::Node;
 use crate::service::{Hosted, Service};
+use crate::shard::Shard;
+use crate::shard::env::Stopwatch;
 use crate::shard::keys::ConnectionKey;
-use crate::shard::{Shard, Stopwatch};
 use crate::stats::Watch;
 
 /// The time that the shard believes a turn to take.
@@ -78,7 +79,7 @@ impl BareShard {
             watch,
             Stopwatch::Held(Arc::default()),
         );
-        shard.host(Box::new(Hosted::new(service)));
+        shard.services.host(Box::new(Hosted::new(service)));
         Self { shard, now: Duration::ZERO }
     }
 

@@ -1,20 +1,18 @@
 //! Addresses of connections: they are counted by address when they are accepted, and behind a proxy
 //! by the address that it names.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::IpAddr;
 use std::time::Duration;
 
 use playfield_room::Error;
-use playfield_wire::{ErrorCode, excerpt};
+use playfield_wire::excerpt;
 
 use crate::addresses::{Crowded, Pace, Tally};
 use crate::proxy::Client;
 use crate::shard::connection::Links;
-use crate::shard::connection::transport::Input;
 use crate::shard::env::Env;
 use crate::shard::keys::ConnectionKey;
 use crate::shard::log_limit::LogLimit;
-use crate::shard::session::outlet::Outlet;
 
 /// How often a shard logs that a proxy did not name a client.
 const UNNAMED_LOG_PERIOD: Duration = Duration::from_secs(60);
@@ -110,7 +108,7 @@ impl Links {
     }
 
     /// A connection from this address was refused.
-    pub(super) fn note_crowded(&mut self, env: &mut Env, why: Crowded, ip: IpAddr) {
+    pub(in crate::shard) fn note_crowded(&mut self, env: &mut Env, why: Crowded, ip: IpAddr) {
         let counters = &mut env.counters;
         match why {
             Crowded::Connections => counters.connections_refused_by_address += 1,
@@ -145,26 +143,5 @@ impl Links {
             } += 1;
         }
         taken
-    }
-}
-
-impl Outlet<'_> {
-    /// Refuses a new connection whose PROXY header can't be read.
-    pub(crate) fn refuse_proxy(&mut self, key: ConnectionKey, why: &str) {
-        self.env.counters.proxies_refused += 1;
-        self.fail(key, ErrorCode::BadPreamble, &format!("the PROXY header can't be read: {why}"));
-    }
-
-    /// The PROXY header of a new connection has named the client that it comes from, or none.
-    pub(crate) fn named_by_proxy(&mut self, key: ConnectionKey, named: Option<SocketAddr>) {
-        let Some(connection) = self.links.get_mut(key) else { return };
-        let Input::Unknown(peer) = &mut connection.input else { return };
-        **peer = named.map_or(Client::unnamed(peer.address), Client::named);
-        let ip = peer.address.ip();
-        let address = self.env.node.addresses.of(**peer, self.env.now);
-        if let Err(why) = connection.tally.come_from(address) {
-            self.links.note_crowded(&mut self.env, why, ip);
-            self.drop_connection(key);
-        }
     }
 }

@@ -1,12 +1,14 @@
 //! Connections as a shard knows them: no sockets, only what came in and what is to go out.
 
 pub(crate) mod address;
-mod budget;
+pub(crate) mod budget;
 pub(crate) mod buffers;
+pub(crate) mod carrier;
+pub(crate) mod close_codes;
 pub(crate) mod deflated;
 pub(crate) mod half_closed;
 pub(crate) mod http;
-mod input;
+pub(crate) mod input;
 pub(crate) mod input_queue;
 pub(crate) mod patience;
 pub(crate) mod share;
@@ -29,9 +31,7 @@ use crate::shard::connection::timeouts::{NO_SLOT, Timeout, Timeouts};
 use crate::shard::connection::transport::{Dialect, Framing, Input};
 use crate::shard::env::Env;
 use crate::shard::keys::{ConnectionKey, OfConnection};
-use crate::shard::mail::join::Purpose;
 use crate::shard::moment::Moment;
-use crate::shard::session::Session;
 use crate::shard::slab::Slab;
 
 /// Of the connections that something is written to, one in this many is the one that has waited
@@ -81,7 +81,7 @@ pub(crate) struct Connection {
     /// When it last gave a sign of life.
     pub(crate) heard: Moment,
     /// How many bytes came since, at most.
-    unheard_bytes: u32,
+    pub(in crate::shard) unheard_bytes: u32,
     /// Since when a message of its session is incomplete; never if none is.
     pub(crate) unfinished_since: Moment,
     /// When it is next looked at.
@@ -108,13 +108,6 @@ pub(crate) enum SocketChange {
     Moved { from: ConnectionKey, to: ConnectionKey },
     /// The socket is dropped.
     Dropped(ConnectionKey),
-}
-
-/// A connection between two shards.
-pub(crate) struct Moving {
-    pub(crate) connection: Box<Connection>,
-    pub(crate) session: Option<Box<Session>>,
-    pub(crate) purpose: Purpose,
 }
 
 /// Whether a connection is open.
@@ -276,7 +269,7 @@ impl Connection {
     }
 
     /// Whether its client has yet to send the rest of a message.
-    fn is_unfinished(&self) -> bool {
+    pub(in crate::shard) fn is_unfinished(&self) -> bool {
         let is_begun = match &self.input {
             Input::Native | Input::Service(_, None) | Input::WebSocket(None) => {
                 !self.partial.is_empty()
@@ -731,7 +724,7 @@ pub(crate) fn narrowed(bytes: usize) -> u32 {
 /// Appends what `write` appends, and puts the connection into the list of those that have something
 /// to be written. What `write` answers `false` for is taken back.
 #[inline]
-fn fill(
+pub(in crate::shard) fn fill(
     connection: &mut Connection,
     key: ConnectionKey,
     buffers: &mut Buffers,

@@ -6,9 +6,9 @@ use playfield_wire::framing::{self, PREAMBLE};
 
 use crate::config::Config;
 use crate::proxy::Client;
+use crate::shard::connection::carrier::Carrier;
 use crate::shard::connection::deflated::Deflated;
 use crate::shard::connection::http::Http;
-use crate::shard::services::Carrier;
 
 /// How a connection's input is read.
 pub(crate) enum Input {

@@ -12,7 +12,7 @@ use crate::directory::keys::{Key, code};
 use crate::room_id::RoomId;
 use crate::shard::allowance::Allowance;
 use crate::shard::keys::ConnectionKey;
-use crate::shard::session::resumption::Comeback;
+use crate::shard::mail::resume::ResumeRequest;
 use crate::tickets::TicketPass;
 
 /// How often another room is tried when the one that was picked falls through.
@@ -220,5 +220,5 @@ pub(crate) enum Purpose {
     /// Joining the first room of its session.
     Join(Box<JoinRequest>),
     /// Resuming a session.
-    Resume(Box<Comeback>),
+    Resume(Box<ResumeRequest>),
 }

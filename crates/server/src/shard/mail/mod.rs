@@ -1,6 +1,11 @@
 //! Messages between shards.
 
+pub(crate) mod channel;
+pub(crate) mod device;
 pub(crate) mod join;
+pub(crate) mod member;
+pub(crate) mod resume;
+pub(crate) mod user;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,11 +24,11 @@ use crate::http::{Answer, Part};
 use crate::room_id::RoomId;
 use crate::shard::allowance::Allowance;
 use crate::shard::keys::{ConnectionKey, MemberKey, RoomKey, Seat};
+use crate::shard::mail::channel::ChannelMail;
+use crate::shard::mail::device::DeviceMail;
 use crate::shard::mail::join::{JoinRequest, Joiner};
-use crate::shard::rooms::member::{Farewell, Renewal};
-use crate::shard::session::ending::UserMail;
-use crate::shard::topics::channels::ChannelMail;
-use crate::shard::topics::devices::DeviceMail;
+use crate::shard::mail::member::{Farewell, Renewal};
+use crate::shard::mail::user::UserMail;
 
 /// A message from one shard to another, or from the background to a shard.
 pub(crate) enum ShardMail {

@@ -11,8 +11,9 @@ use playfield_wire::{ErrorCode, RequestNumber};
 use crate::addresses::Address;
 use crate::shard::keys::{MemberKey, RoomKey};
 use crate::shard::mail::Act;
+use crate::shard::mail::member::{Farewell, Renewal};
 use crate::shard::rooms::host::{Below, RoomHost};
-use crate::shard::rooms::member::{Farewell, MemberOutput, RemoteSession, Renewal};
+use crate::shard::rooms::member::{MemberOutput, RemoteSession, farewell_to};
 use crate::shard::session::messages::duplicate;
 use crate::shard::snapshots::Waiting;
 
@@ -105,7 +106,7 @@ impl RoomHost {
                 any.leave(at, player, why, out);
             }
         });
-        if let Some(message) = farewell.message(&member) {
+        if let Some(message) = farewell_to(farewell, &member) {
             delivery!(below, self).send((room, key), &mut member, &message);
         }
         let request = match farewell {

@@ -24,10 +24,11 @@ use crate::shard::mail::ShardMail;
 use crate::shard::mail::join::{
     Departure, JoinRequest, JoinTarget, Joiner, Purpose, RETRIES, Reading, RoomSpec,
 };
+use crate::shard::mail::member::Farewell;
 use crate::shard::outbound::Effect;
 use crate::shard::rooms::founding::shutting_down;
 use crate::shard::rooms::host::{Below, RoomHost};
-use crate::shard::rooms::member::{Farewell, Member, MemberOutput, RemoteSession};
+use crate::shard::rooms::member::{Member, MemberOutput, RemoteSession};
 use crate::shard::session::outlet::Outlet;
 use crate::shard::session::{Extras, SessionRoom};
 use crate::tickets::TicketPass;

@@ -10,7 +10,7 @@ use playfield_room::{AnyRoom, EventHeader, Player};
 use playfield_state::{ExchangeProfile, Format, PlayerId};
 use playfield_wire::message::MessageRef;
 
-use crate::shard::Stopwatch;
+use crate::shard::env::Stopwatch;
 
 /// A capture takes one part in this many of the time that the room's ticks, syncs and patches take.
 /// What exceeds that, such as its snapshots, is made up for by passing over more syncs.

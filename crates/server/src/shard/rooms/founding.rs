@@ -5,7 +5,7 @@ use playfield_wire::ErrorCode;
 
 use crate::founding::Founding;
 use crate::room_id::RoomId;
-use crate::shard::SHUTTING_DOWN;
+use crate::shard::env::SHUTTING_DOWN;
 use crate::shard::keys::RoomKey;
 use crate::shard::mail::ShardMail;
 use crate::shard::rooms::host::{Below, RoomHost};

@@ -5,8 +5,9 @@ use playfield_room::{EventHeader, LeaveReason};
 use playfield_wire::RoomNumber;
 
 use crate::shard::keys::{ConnectionKey, MemberKey, RoomKey};
+use crate::shard::mail::member::Farewell;
 use crate::shard::rooms::delivery::{Delivery, EVENT_HEADER_BYTES_MAX};
-use crate::shard::rooms::member::{Farewell, HeldEvent, Member, MemberOutput, Standing};
+use crate::shard::rooms::member::{HeldEvent, Member, MemberOutput, Standing};
 use crate::shard::session::outlet::Outlet;
 
 impl Delivery<'_> {

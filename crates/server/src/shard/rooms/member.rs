@@ -7,7 +7,6 @@ use std::time::Duration;
 
 use playfield_room::{EventHeader, PlayerId};
 use playfield_session::{SentHistory, SyncHistory};
-use playfield_wire::client::ResumeRoom;
 use playfield_wire::server::{self, ServerMessage};
 use playfield_wire::{ErrorCode, Format, RequestNumber, RoomNumber};
 
@@ -16,6 +15,7 @@ use crate::shard::allowance::Allowance;
 use crate::shard::keys::{ConnectionKey, OfMember};
 use crate::shard::mail::Act;
 use crate::shard::mail::join::JoinRequest;
+use crate::shard::mail::member::{Farewell, Renewal};
 use crate::shard::slab::Slab;
 
 pub(crate) type Members = Slab<OfMember, Member>;
@@ -119,59 +119,6 @@ pub(crate) struct RemoteSession {
     pub(crate) renewal: Option<Renewal>,
     /// Acts that wait until its client has read more of what it was sent.
     pub(crate) waiting: VecDeque<Act>,
-}
-
-/// A session of another shard has come back.
-#[derive(Clone, Copy)]
-pub(crate) struct Renewal {
-    /// The number of the return. The answer repeats it.
-    pub(crate) number: u32,
-    /// The copy that its client has.
-    pub(crate) copy: Option<ResumeRoom>,
-}
-
-/// The reason that a member hears when it leaves its room.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Farewell {
-    /// Nothing: its session ends.
-    None,
-    /// The member asked to leave, by this request.
-    Asked(RequestNumber),
-    /// The connection was lost for longer than the seat is kept.
-    GraceOver,
-    /// The session is away, and the room sent more before the player was in than may be kept.
-    TooMuch,
-}
-
-impl Farewell {
-    /// The message that the member is sent.
-    pub(crate) fn message(self, member: &Member) -> Option<ServerMessage<'static>> {
-        let room = member.number;
-        let (request, code, text) = match self {
-            Self::None => return None,
-            Self::Asked(request) => (Some(request), ErrorCode::Left, "as asked"),
-            Self::GraceOver => {
-                (None, ErrorCode::ConnectionLost, "the connection was lost for too long")
-            }
-            Self::TooMuch => {
-                let text = "resume_bytes_max: the room sent too much while the connection was lost";
-                (None, ErrorCode::TooSlow, text)
-            }
-        };
-        let text = Cow::Borrowed(text);
-        Some(match (&member.standing, self) {
-            (Standing::Entering(entering), Self::GraceOver | Self::TooMuch) => {
-                ServerMessage::Error(server::Error {
-                    request: Some(entering.request),
-                    room: None,
-                    code,
-                    text,
-                    retry_after_ms: None,
-                })
-            }
-            _ => ServerMessage::Left(server::Left { request, room, code, text }),
-        })
-    }
 }
 
 impl RemoteSession {
@@ -293,4 +240,33 @@ impl Member {
             unanswered: Vec::new(),
         }
     }
+}
+
+/// The message that a member is sent when it leaves.
+pub(crate) fn farewell_to(farewell: Farewell, member: &Member) -> Option<ServerMessage<'static>> {
+    let room = member.number;
+    let (request, code, text) = match farewell {
+        Farewell::None => return None,
+        Farewell::Asked(request) => (Some(request), ErrorCode::Left, "as asked"),
+        Farewell::GraceOver => {
+            (None, ErrorCode::ConnectionLost, "the connection was lost for too long")
+        }
+        Farewell::TooMuch => {
+            let text = "resume_bytes_max: the room sent too much while the connection was lost";
+            (None, ErrorCode::TooSlow, text)
+        }
+    };
+    let text = Cow::Borrowed(text);
+    Some(match (&member.standing, farewell) {
+        (Standing::Entering(entering), Farewell::GraceOver | Farewell::TooMuch) => {
+            ServerMessage::Error(server::Error {
+                request: Some(entering.request),
+                room: None,
+                code,
+                text,
+                retry_after_ms: None,
+            })
+        }
+        _ => ServerMessage::Left(server::Left { request, room, code, text }),
+    })
 }

@@ -4,7 +4,7 @@ mod acts;
 mod admission;
 pub(crate) mod busy;
 pub(crate) mod capture;
-mod catch_up;
+pub(crate) mod catch_up;
 pub(in crate::shard) mod delivery;
 mod founding;
 mod held_events;
@@ -24,21 +24,21 @@ mod turn;
 use std::ops::Range;
 use std::time::Duration;
 
+use capture::Capture;
+use catch_up::CatchUp;
+use lateness::{Cost, Late, LongestSync};
+use member::{Member, Members, Standing};
 use playfield_room::{AnyRoom, RoomSummary};
 use playfield_session::SyncHistory;
+use record::Record;
+use schedule::{Beat, Schedule};
+use sync::has_passed;
+use traffic::Sample;
 
 use crate::founding::Founding;
 use crate::room_id::RoomId;
 use crate::shard::keys::{OfRoom, RoomKey};
 use crate::shard::slab::Slab;
-use capture::Capture;
-use catch_up::CatchUp;
-use lateness::{Cost, Late, LongestSync};
-use member::{Member, Members, Standing};
-use record::Record;
-use schedule::{Beat, Schedule};
-use sync::has_passed;
-use traffic::Sample;
 
 pub(crate) type Rooms = Slab<OfRoom, Hosted>;
 

@@ -9,8 +9,9 @@ use playfield_wire::client::ResumeRoom;
 use crate::shard::keys::{ConnectionKey, Seat};
 use crate::shard::lines::Host;
 use crate::shard::mail::ShardMail;
+use crate::shard::mail::member::Renewal;
 use crate::shard::rooms::host::{Below, RoomHost};
-use crate::shard::rooms::member::{MemberOutput, Renewal};
+use crate::shard::rooms::member::MemberOutput;
 use crate::shard::session::catch_up::Step;
 use crate::shard::snapshots::{Payer, Waiting};
 

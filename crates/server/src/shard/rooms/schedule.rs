@@ -9,7 +9,7 @@ use crate::shard::keys::RoomKey;
 const AN_INSTANT: Duration = Duration::from_nanos(1);
 
 /// The last time at which something that is due then is not over.
-pub(super) fn before(due: Duration) -> Duration {
+pub(in crate::shard) fn before(due: Duration) -> Duration {
     due.saturating_sub(AN_INSTANT)
 }
 

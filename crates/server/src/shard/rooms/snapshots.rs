@@ -14,11 +14,12 @@ use crate::shard::connection::Kind;
 use crate::shard::connection::patience::Patience;
 use crate::shard::keys::{MemberKey, RoomKey};
 use crate::shard::mail::ShardMail;
+use crate::shard::mail::member::Renewal;
 use crate::shard::rooms::Hosted;
 use crate::shard::rooms::delivery::Delivery;
 use crate::shard::rooms::host::{Below, RoomHost};
-use crate::shard::rooms::member::{Member, MemberOutput, Renewal, Standing};
-use crate::shard::rooms::sync::{Versioned, is_behind, is_loaded, mark_joined, snapshot_rate};
+use crate::shard::rooms::member::{Member, MemberOutput, Standing};
+use crate::shard::rooms::sync::{Versioned, is_behind, is_loaded, snapshot_rate};
 use crate::shard::snapshots::Waiting;
 
 impl RoomHost {
@@ -236,7 +237,7 @@ pub(super) fn enter(
     });
     delivery.send(place, member, &joined);
     if let MemberOutput::Here(connection) = member.output {
-        mark_joined(delivery.sessions, connection, member.number);
+        delivery.sessions.told_joined(connection, member.number);
     }
     snapshot(delivery, place, member, room, now);
     for event in events {

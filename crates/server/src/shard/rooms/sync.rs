@@ -6,14 +6,12 @@ use std::time::Duration;
 use playfield_room::{AnyRoom, PlayerId};
 use playfield_session::SyncHistory;
 use playfield_state::{Beside, Probing, SyncProbe, beside};
-use playfield_wire::RoomNumber;
 use playfield_wire::server::{self, ServerMessage, Versions};
 
 use crate::shard::allowance::Rate;
 use crate::shard::connection::Kind;
-use crate::shard::env::Env;
-use crate::shard::env::nanoseconds;
-use crate::shard::keys::{ConnectionKey, MemberKey, RoomKey};
+use crate::shard::env::{Env, nanoseconds};
+use crate::shard::keys::{MemberKey, RoomKey};
 use crate::shard::parcels::pack;
 use crate::shard::rooms::Hosted;
 use crate::shard::rooms::delivery::Delivery;
@@ -21,7 +19,6 @@ use crate::shard::rooms::host::{Below, RoomHost};
 use crate::shard::rooms::lateness::Cost;
 use crate::shard::rooms::member::{Member, MemberOutput, Standing};
 use crate::shard::rooms::snapshots::{enter, write_snapshot};
-use crate::shard::session::sessions::Sessions;
 use crate::shard::snapshots::Waiting;
 
 /// Why a room is synced.
@@ -405,16 +402,5 @@ fn check(
             digest,
         });
         delivery.send(place, member, &message);
-    }
-}
-
-/// From here on the session may speak to the room.
-pub(in crate::shard) fn mark_joined(
-    sessions: &mut Sessions,
-    connection: ConnectionKey,
-    number: RoomNumber,
-) {
-    if let Some(session) = sessions.get_mut(connection) {
-        session.told_joined(number);
     }
 }

@@ -13,7 +13,6 @@ use playfield_wire::ErrorCode;
 
 use crate::memory::shrink_map;
 use crate::room_id::RoomId;
-use crate::shard::Shard;
 use crate::shard::env::nanoseconds;
 use crate::shard::keys::{RoomKey, link};
 use crate::shard::mail::join::RoomSpec;
@@ -33,40 +32,6 @@ const ROOMS_PER_TURN: Duration = Duration::from_millis(10);
 
 /// How many syncs in a row change nothing before a room rests.
 const PASSED_BEFORE_REST: u64 = 4;
-
-impl Shard {
-    /// Follows up every room that was called: the directory learns what changed, a room that wants
-    /// a sync gets it, players of a room that ends get the last one and leave, and a room that
-    /// ended is dropped. Then those who were refused get an error or another room. Connections that
-    /// can't be kept are closed on the way, which calls rooms again.
-    pub(in crate::shard) fn settle(&mut self) {
-        loop {
-            while let Some((connection, code, text)) = self.links.doomed.pop() {
-                match code {
-                    ErrorCode::TooFast => outlet!(self).close_too_fast(connection, &text),
-                    _ => outlet!(self).fail(connection, code, &text),
-                }
-                self.apply_effects();
-            }
-            self.close_leaving();
-            self.host.take_out_given_up(&mut below!(self));
-            self.topics.deliver_device_mail(&mut outlet!(self));
-            self.deliver_user_mail();
-            self.apply_effects();
-            if let Some(key) = self.host.touched.pop() {
-                self.host.settle_room(&mut below!(self), key);
-                continue;
-            }
-            // Now that the directory knows of rooms that are ending or have ended, none is picked
-            // again.
-            let Some((connection, join, error)) = self.host.queues.refusals.pop_front() else {
-                break;
-            };
-            outlet!(self).refused(connection, *join, error);
-            self.apply_effects();
-        }
-    }
-}
 
 impl RoomHost {
     /// Makes a room that the directory knows of already.
@@ -358,7 +323,7 @@ impl RoomHost {
         }
     }
 
-    fn settle_room(&mut self, below: &mut Below<'_>, key: RoomKey) {
+    pub(in crate::shard) fn settle_room(&mut self, below: &mut Below<'_>, key: RoomKey) {
         self.answer_if_open(below, key);
         let Some(hosted) = self.rooms.get_mut(key) else { return };
         hosted.touched = false;

@@ -1,19 +1,15 @@
 //! Services beside the rooms, as a shard keeps them.
 
 mod calls;
-mod websocket;
 
 use std::time::Duration;
 
 use crate::handle::NodeHandle;
 use crate::service::{AnyService, Leave};
 
-pub(crate) use websocket::Carrier;
-pub(in crate::shard) use websocket::close_of;
-
 /// The services of a shard.
 #[derive(Default)]
-pub(in crate::shard) struct Services {
+pub(crate) struct Services {
     pub(super) hosted: Vec<HostedService>,
     /// By which services reach rooms; `None` in tests of the shard alone.
     pub(super) handle: Option<NodeHandle>,

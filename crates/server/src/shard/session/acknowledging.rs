@@ -12,7 +12,7 @@ use crate::shard::session::outlet::Outlet;
 impl Outlet<'_> {
     /// A message came that is about to be handled.
     #[inline]
-    pub(super) fn count_received(
+    pub(in crate::shard) fn count_received(
         &mut self,
         key: ConnectionKey,
         message: &ClientMessage<'_>,
@@ -47,7 +47,7 @@ impl Outlet<'_> {
     }
 
     /// The client has handled `received` messages.
-    pub(super) fn acknowledged(&mut self, key: ConnectionKey, received: u64) {
+    pub(in crate::shard) fn acknowledged(&mut self, key: ConnectionKey, received: u64) {
         let Some(resumption) = self.sessions.resumption(key) else { return };
         let acknowledged = resumption.log.acknowledge(received);
         let bytes = resumption.log.memory();

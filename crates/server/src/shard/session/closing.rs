@@ -10,30 +10,19 @@ use playfield_wire::server::{self, ServerMessage};
 
 use crate::fleet::Gone;
 use crate::service::Closed;
-use crate::shard::connection::timeouts::NO_SLOT;
-use crate::shard::connection::timeouts::Timeouts;
+use crate::shard::connection::close_codes::{
+    GOING_AWAY, INTERNAL, NORMAL, POLICY, PROTOCOL_ERROR, TOO_BIG, UNSUPPORTED_DATA, close_of,
+};
+use crate::shard::connection::timeouts::{NO_SLOT, Timeouts};
 use crate::shard::connection::transport::{Framing, Input, websocket_decoder};
 use crate::shard::connection::{Partial, Phase, SocketChange};
 use crate::shard::keys::{ConnectionKey, Seat};
 use crate::shard::mail::ShardMail;
 use crate::shard::mail::join::{Departure, Purpose};
+use crate::shard::mail::member::Farewell;
 use crate::shard::outbound::Effect;
-use crate::shard::rooms::member::Farewell;
-use crate::shard::services::close_of;
 use crate::shard::session::outlet::Outlet;
 use crate::shard::session::{Extras, Session};
-
-/// WebSocket close codes (RFC 6455, 7.4.1).
-pub(in crate::shard) const NORMAL: u16 = 1000;
-pub(in crate::shard) const GOING_AWAY: u16 = 1001;
-pub(in crate::shard) const PROTOCOL_ERROR: u16 = 1002;
-const UNSUPPORTED_DATA: u16 = 1003;
-pub(in crate::shard) const POLICY: u16 = 1008;
-pub(in crate::shard) const TOO_BIG: u16 = 1009;
-pub(in crate::shard) const INTERNAL: u16 = 1011;
-
-/// The code of a Close frame that has none (RFC 6455, 7.1.5); the answer has none either.
-pub(in crate::shard) const NO_CLOSE_CODE: u16 = 1005;
 
 /// How much is read of a connection that is being closed, beside a whole message.
 const SKIPPED_BYTES_MAX: usize = 256 << 10;

@@ -4,51 +4,13 @@ use std::sync::Arc;
 
 use playfield_room::Error;
 
-use crate::shard::Shard;
 use crate::shard::keys::ConnectionKey;
-use crate::shard::mail::ShardMail;
+use crate::shard::mail::resume::Opening;
+use crate::shard::mail::user::UserMail;
 use crate::shard::session::Session;
 use crate::shard::session::greeting::Greeting;
-use crate::shard::session::hello::Opening;
 use crate::shard::session::outlet::Outlet;
-use crate::shard::topics::channels::Unsubscribe;
 use crate::users::{End, Ending, Opened, Place};
-
-/// Messages to shards about sessions of users.
-pub(crate) enum UserMail {
-    /// A session is to end, or does not open.
-    End(Place, Arc<End>),
-    /// A session of this user may open now: the others have ended.
-    Open(Place, Box<str>),
-    /// The rules of channels are to be asked again about what a session subscribes to.
-    Recheck(Place),
-    /// Subscriptions of sessions are to end.
-    Unsubscribe(Arc<Unsubscribe>),
-}
-
-impl Shard {
-    /// Carries out what concerns sessions of this shard, and passes on the rest.
-    pub(in crate::shard) fn deliver_user_mail(&mut self) {
-        while let Some((shard, mail)) = self.sessions.user_posts.pop_front() {
-            if shard == self.env.shard {
-                self.user_mail(mail);
-            } else {
-                self.outbound.post(shard, ShardMail::User(mail));
-            }
-        }
-    }
-
-    pub(in crate::shard) fn user_mail(&mut self, mail: UserMail) {
-        match mail {
-            UserMail::End(place, end) => outlet!(self).end_by_force(place, &end),
-            UserMail::Open(place, user) => outlet!(self).open_waiting(place, &user),
-            UserMail::Recheck(place) => self.topics.recheck_access(&mut outlet!(self), place),
-            UserMail::Unsubscribe(what) => {
-                self.topics.end_subscriptions_of(&mut outlet!(self), &what)
-            }
-        }
-    }
-}
 
 impl Outlet<'_> {
     /// A session with this number is about to open. What it is opened with, if that is now; if not,
@@ -125,7 +87,7 @@ impl Outlet<'_> {
         self.sessions.user_posts.extend(ending.into_iter().map(mail));
     }
 
-    fn end_by_force(&mut self, place: Place, end: &End) {
+    pub(in crate::shard) fn end_by_force(&mut self, place: Place, end: &End) {
         let key = place.connection;
         let error = &end.error;
         if self.sessions.number(key) == Some(place.session) {
@@ -141,7 +103,7 @@ impl Outlet<'_> {
         }
     }
 
-    fn open_waiting(&mut self, place: Place, user: &str) {
+    pub(in crate::shard) fn open_waiting(&mut self, place: Place, user: &str) {
         let key = place.connection;
         let is_it = |of: &Greeting| of.waits_for() == Some((user, place.session));
         let greeting = self.take_greeting_if(key, is_it);

@@ -9,9 +9,8 @@ use crate::auth::{Decided, Deciding, Identity};
 use crate::background::Underway;
 use crate::node::Node;
 use crate::shard::keys::ConnectionKey;
-use crate::shard::session::hello::Opening;
+use crate::shard::mail::resume::{Opening, Wanted};
 use crate::shard::session::outlet::Outlet;
-use crate::shard::session::resumption::Wanted;
 use crate::users::Greeted;
 
 /// The facts that are kept of a hello.

@@ -1,7 +1,6 @@
 //! The first message of a connection: it chooses the format, and opens the session.
 
 use std::borrow::Cow;
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use playfield_room::{Error, visible};
@@ -15,12 +14,12 @@ use crate::panics::guard;
 use crate::shard::connection::SocketChange;
 use crate::shard::connection::transport::Input;
 use crate::shard::keys::ConnectionKey;
+use crate::shard::mail::resume::{Opening, Wanted};
 use crate::shard::session::Session;
 use crate::shard::session::greeting::Greeting;
 use crate::shard::session::messages::wrong_format;
 use crate::shard::session::outlet::Outlet;
-use crate::shard::session::resumption::{Resumption, Wanted};
-use crate::users::Greeted;
+use crate::shard::session::resumption::Resumption;
 
 impl Outlet<'_> {
     /// Handles the first message of a connection.
@@ -174,15 +173,4 @@ impl Outlet<'_> {
         welcome.encode(connection.dialect.format, &mut body);
         self.links.write_again(key, &body);
     }
-}
-
-/// The data that a session is opened with.
-pub(crate) struct Opening {
-    pub(crate) format: Format,
-    pub(crate) identity: Identity,
-    /// Whether the client can resume it.
-    pub(crate) resumable: bool,
-    /// The room types whose schemas the client does not have.
-    pub(crate) mismatches: BTreeSet<u16>,
-    pub(crate) greeted: Greeted,
 }

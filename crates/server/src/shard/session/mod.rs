@@ -7,13 +7,22 @@ pub(crate) mod closing;
 mod echo;
 pub(crate) mod ending;
 pub(crate) mod greeting;
+mod half_closed;
 pub(crate) mod hello;
+mod http;
+pub(crate) mod input;
 pub(crate) mod messages;
+pub(crate) mod moving;
 pub(crate) mod outlet;
+mod patience;
+mod proxies;
 pub(crate) mod rates;
+mod relief;
+mod remote;
 mod resume;
 pub(crate) mod resumption;
 pub(crate) mod round_trips;
+mod service;
 pub(crate) mod sessions;
 pub(crate) mod ticket;
 mod ticket_holder;
@@ -33,7 +42,7 @@ use crate::shard::session::rates::{Refused, Usage};
 use crate::shard::session::resumption::Resumption;
 use crate::shard::session::round_trips::RoundTrips;
 use crate::shard::session::ticket::PendingTicket;
-use crate::shard::topics::channels::SessionChannels;
+use crate::shard::subscriptions::SessionChannels;
 
 /// A session: the state that a client and the node share after the hello.
 pub(crate) struct Session {

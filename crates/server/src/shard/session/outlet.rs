@@ -12,12 +12,12 @@ use crate::shard::env::Env;
 use crate::shard::keys::ConnectionKey;
 use crate::shard::lines::Host;
 use crate::shard::mail::ShardMail;
+use crate::shard::mail::device::DeviceMail;
 use crate::shard::mail::join::Departure;
 use crate::shard::outbound::{Effect, Outbound};
 use crate::shard::session::greeting::Greeting;
 use crate::shard::session::sessions::Sessions;
 use crate::shard::snapshots::Waiting;
-use crate::shard::topics::devices::DeviceMail;
 
 /// Links and sessions, and what these need.
 pub(crate) struct Outlet<'a> {

@@ -21,11 +21,11 @@ use crate::shard::keys::{ConnectionKey, Seat};
 use crate::shard::lines::{End, Host};
 use crate::shard::mail::ShardMail;
 use crate::shard::mail::join::{Departure, Purpose};
+use crate::shard::mail::member::Farewell;
+use crate::shard::mail::resume::{Opening, ResumeRequest, Wanted};
 use crate::shard::outbound::Effect;
-use crate::shard::rooms::member::Farewell;
-use crate::shard::session::hello::Opening;
 use crate::shard::session::outlet::Outlet;
-use crate::shard::session::resumption::{Comeback, Presence, Resumption, Returning, Wanted};
+use crate::shard::session::resumption::{Presence, Resumption, Returning};
 
 /// How long a client waits for its session while that is on the way to another shard.
 const ON_ITS_WAY_MAX: Duration = Duration::from_millis(200);
@@ -43,14 +43,14 @@ impl Outlet<'_> {
     ) {
         opening.greeted.instead_of = Some(wanted.token.session);
         let (at, order) = (self.env.now, self.env.node.away.next_place());
-        self.send_to_session(key, Box::new(Comeback { wanted, opening, at, order }));
+        self.send_to_session(key, Box::new(ResumeRequest { wanted, opening, at, order }));
     }
 
     /// Sends a connection to the shard of the session that it wants.
     pub(in crate::shard) fn send_to_session(
         &mut self,
         key: ConnectionKey,
-        comeback: Box<Comeback>,
+        comeback: Box<ResumeRequest>,
     ) {
         let Token { session, shard: home, .. } = comeback.wanted.token;
         let target = self.env.node.away.shard_of(session, home);
@@ -67,7 +67,7 @@ impl Outlet<'_> {
     }
 
     /// Sends it there later, since that is not possible now.
-    pub(in crate::shard) fn try_again(&mut self, key: ConnectionKey, comeback: Box<Comeback>) {
+    pub(in crate::shard) fn try_again(&mut self, key: ConnectionKey, comeback: Box<ResumeRequest>) {
         if self.links.get(key).is_none() {
             return;
         }
@@ -124,8 +124,8 @@ impl Outlet<'_> {
     }
 
     /// Gives the session at `key` the transport of the connection at `from`.
-    fn resume(&mut self, from: ConnectionKey, key: ConnectionKey, comeback: Comeback) {
-        let Comeback { wanted: Wanted { token, received, copies }, opening, at: _, order } =
+    fn resume(&mut self, from: ConnectionKey, key: ConnectionKey, comeback: ResumeRequest) {
+        let ResumeRequest { wanted: Wanted { token, received, copies }, opening, at: _, order } =
             comeback;
         let Some(connection) = self.links.get_mut(key) else { return };
         let address = Arc::clone(connection.tally.address());

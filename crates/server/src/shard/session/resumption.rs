@@ -4,11 +4,9 @@ use std::time::Duration;
 
 use playfield_session::{Log, Received, Token, TokenKey};
 use playfield_wire::RoomNumber;
-use playfield_wire::client::{Resume, ResumeRoom};
+use playfield_wire::client::ResumeRoom;
 
-use crate::node::Node;
 use crate::shard::moment::Moment;
-use crate::shard::session::hello::Opening;
 
 /// The part of a session that can be resumed.
 pub(crate) struct Resumption {
@@ -57,39 +55,6 @@ pub(crate) struct Returning {
     /// Rooms that the client knows and the session had left before it came back, until the client
     /// is sent that.
     pub(crate) left: Vec<RoomNumber>,
-}
-
-/// The session that a client wants back, and what the client has received of it.
-pub(crate) struct Wanted {
-    pub(crate) token: Token,
-    pub(crate) received: u64,
-    pub(crate) copies: Vec<ResumeRoom>,
-}
-
-impl Wanted {
-    /// Reads the wish of a hello; `None` if the token is not one of this node.
-    pub(crate) fn of(node: &Node, resume: &Resume<'_>) -> Option<Self> {
-        let token = node.tokens.verify(&resume.token)?;
-        let copies_max = node.config.rooms_per_session_max;
-        let mut copies: Vec<ResumeRoom> = Vec::new();
-        for copy in resume.rooms.iter().take(copies_max) {
-            if copies.iter().all(|known| known.room != copy.room) {
-                copies.push(*copy);
-            }
-        }
-        Some(Self { token, received: resume.received, copies })
-    }
-}
-
-/// A client that wants a session back.
-pub(crate) struct Comeback {
-    pub(crate) wanted: Wanted,
-    /// The data for a new session if the wanted one is over.
-    pub(crate) opening: Opening,
-    /// When its hello was read.
-    pub(crate) at: Duration,
-    /// Its place in the order of all hellos that ask for a session.
-    pub(crate) order: u64,
 }
 
 impl Resumption {

@@ -78,7 +78,7 @@ impl RoundTrips {
     }
 
     /// The time between two pings: the shortest that a room asks for.
-    fn period(&self) -> Duration {
+    pub(in crate::shard) fn period(&self) -> Duration {
         let periods = self.rooms.iter().map(|(_, period)| *period);
         periods.min().unwrap_or(Duration::MAX)
     }

@@ -3,15 +3,17 @@
 use std::collections::{HashMap, VecDeque};
 use std::time::Duration;
 
+use playfield_wire::RoomNumber;
+
 use crate::config::Config;
 use crate::memory::shrink_map;
 use crate::shard::beside::Beside;
 use crate::shard::keys::{ConnectionKey, OfConnection};
 use crate::shard::lines::Lines;
 use crate::shard::mail::join::Departure;
+use crate::shard::mail::user::UserMail;
 use crate::shard::session::Session;
 use crate::shard::session::by_number::ByNumber;
-use crate::shard::session::ending::UserMail;
 use crate::shard::session::greeting::Greeting;
 use crate::shard::session::rates::{Excess, Rates};
 use crate::shard::session::resumption::Resumption;
@@ -93,6 +95,13 @@ impl Sessions {
     ) -> Option<Result<(), Excess>> {
         let session = self.table.get_mut(key)?;
         Some(session.usage.take(now, &self.rates, bytes))
+    }
+
+    /// The client of a session has been sent `joined`: from here on it may speak to the room.
+    pub(in crate::shard) fn told_joined(&mut self, key: ConnectionKey, number: RoomNumber) {
+        if let Some(session) = self.get_mut(key) {
+            session.told_joined(number);
+        }
     }
 
     /// The number of the session of a connection.

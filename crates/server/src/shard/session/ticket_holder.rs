@@ -14,7 +14,7 @@ use crate::tickets::is_ticket;
 impl Outlet<'_> {
     /// Whether the session of a client that came without a token may send this message; if not, the
     /// client gets an error.
-    pub(super) fn is_open_to_ticket_holders(
+    pub(in crate::shard) fn is_open_to_ticket_holders(
         &mut self,
         key: ConnectionKey,
         message: &ClientMessage<'_>,

@@ -4,7 +4,8 @@ use playfield_wire::{Format, RequestNumber};
 
 use super::speech::Heard;
 use super::world::{Client, World};
-use crate::shard::connection::deflated::{forget, remembered};
+use crate::shard::connection::deflated::forget;
+use crate::shard::connection::deflated::remembered;
 
 const ON: [(&str, &str); 1] = [("websocket_deflate", "true")];
 

@@ -97,7 +97,7 @@ fn a_connection_of_a_service_is_a_device_like_a_session() {
     let logs = [Log::default(), Log::default()];
     for (shard, log) in logs.iter().enumerate() {
         let meters = Meters { log: Arc::clone(log), ..Meters::default() };
-        world.shards[shard].host(Box::new(Hosted::new(meters)));
+        world.shards[shard].services.host(Box::new(Hosted::new(meters)));
     }
     let meter = world.connect_to(0, 0);
     world.bytes(meter, &frame("is m1"));

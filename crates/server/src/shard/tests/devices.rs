@@ -15,7 +15,8 @@ use crate::asks::Answer;
 use crate::channel::Payload;
 use crate::fleet::{Duplicates, FleetSettings, HostedFleet};
 use crate::shard::mail::ShardMail;
-use crate::shard::topics::devices::{DeviceMail, target};
+use crate::shard::mail::device::DeviceMail;
+use crate::shard::topics::devices::target;
 
 fn fleet(world: &World) -> &HostedFleet {
     world.node.fleet.as_ref().unwrap()

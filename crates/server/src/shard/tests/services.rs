@@ -116,6 +116,7 @@ pub(super) fn world(settings: &[(&str, &str)]) -> (World, Log) {
     let mut world = World::new(1, settings);
     let log = Log::default();
     world.shards[0]
+        .services
         .host(Box::new(Hosted::new(Puppet { log: Arc::clone(&log), ..Puppet::default() })));
     (world, log)
 }
@@ -277,7 +278,7 @@ impl Service for Reader {
 fn read(pieces: &[&[u8]]) -> (String, Vec<String>) {
     let mut world = World::new(1, &[("max_message_bytes", "64")]);
     let log = Log::default();
-    world.shards[0].host(Box::new(Hosted::new(Reader(Arc::clone(&log)))));
+    world.shards[0].services.host(Box::new(Hosted::new(Reader(Arc::clone(&log)))));
     let client = world.connect_to(0, 0);
     for piece in pieces {
         world.bytes(client, piece);
@@ -417,7 +418,7 @@ fn a_panic_closes_its_connection_and_no_other() {
 fn a_panic_while_connecting_or_waking_is_caught_too() {
     let mut world = World::new(1, &[]);
     let puppet = Puppet { panics_at_connect: true, ..Puppet::default() };
-    world.shards[0].host(Box::new(Hosted::new(puppet)));
+    world.shards[0].services.host(Box::new(Hosted::new(puppet)));
     let client = world.connect_to(0, 0);
     assert!(world.is_over(client));
     world.hang_up(client);
@@ -480,10 +481,12 @@ fn an_id_names_a_connection_of_its_own_shard_and_service_only() {
     // number on this shard.
     for (sender, shard) in [(0, 1), (1, 0)] {
         let mut world = World::new(2, &[]);
-        world.shards[0].host(Box::new(Hosted::new(Puppet::default())));
+        world.shards[0].services.host(Box::new(Hosted::new(Puppet::default())));
         let named = world.connect_to(0, 0);
         let foreign = Some(ConnectionId { shard: 0, key: world.place_of(named).1 });
-        world.shards[shard].host(Box::new(Hosted::new(Puppet { foreign, ..Puppet::default() })));
+        world.shards[shard]
+            .services
+            .host(Box::new(Hosted::new(Puppet { foreign, ..Puppet::default() })));
         let client = world.connect_to(sender, shard);
         world.bytes(client, &frame("foreign x"));
         assert_eq!(heard(&mut world, client), ["Some(false)"]);
@@ -494,11 +497,11 @@ fn an_id_names_a_connection_of_its_own_shard_and_service_only() {
 #[test]
 fn an_id_does_not_name_the_next_connection_in_its_place() {
     let mut world = World::new(1, &[]);
-    world.shards[0].host(Box::new(Hosted::new(Puppet::default())));
+    world.shards[0].services.host(Box::new(Hosted::new(Puppet::default())));
     let first = world.connect_to(0, 0);
     let (_, key) = world.place_of(first);
     let foreign = Some(ConnectionId { shard: 0, key });
-    world.shards[0].host(Box::new(Hosted::new(Puppet { foreign, ..Puppet::default() })));
+    world.shards[0].services.host(Box::new(Hosted::new(Puppet { foreign, ..Puppet::default() })));
     world.hang_up(first);
     let client = world.connect_to(1, 0);
     assert_eq!(world.place_of(client).1.index(), key.index());

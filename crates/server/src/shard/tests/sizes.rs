@@ -3,7 +3,8 @@
 use crate::addresses::Tally;
 use crate::shard::connection::Connection;
 use crate::shard::connection::timeouts::Place;
-use crate::shard::connection::transport::{Dialect, Input};
+use crate::shard::connection::transport::Dialect;
+use crate::shard::connection::transport::Input;
 use crate::shard::session::Session;
 use crate::shard::session::rates::Usage;
 use crate::shard::session::resumption::Resumption;

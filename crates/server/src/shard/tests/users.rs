@@ -13,8 +13,9 @@ use super::wanderer::{Return, Wanderer};
 use super::world::World;
 use crate::channel::Pattern;
 use crate::shard::mail::ShardMail;
-use crate::shard::session::ending::UserMail;
-use crate::shard::topics::channels::{Unsubscribe, Whose};
+use crate::shard::mail::channel::Unsubscribe;
+use crate::shard::mail::channel::Whose;
+use crate::shard::mail::user::UserMail;
 
 /// The users who may not subscribe to `gate:*` any more.
 static SHUT_OUT: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());

@@ -34,11 +34,13 @@ use crate::entropy::Entropy;
 use crate::fleet::{FleetSettings, HostedFleet};
 use crate::http::{Answer, Call, Desk, Order, Part, Site, Then, handler};
 use crate::node::Node;
-use crate::shard::connection::Moving;
+use crate::shard::Shard;
+use crate::shard::SocketChange;
+use crate::shard::env::Stopwatch;
 use crate::shard::keys::ConnectionKey;
 use crate::shard::mail::ShardMail;
-use crate::shard::session::ending::UserMail;
-use crate::shard::{Shard, SocketChange, Stopwatch};
+use crate::shard::mail::user::UserMail;
+use crate::shard::session::moving::Moving;
 use crate::stats::{Counters, Watch};
 use crate::users::End;
 

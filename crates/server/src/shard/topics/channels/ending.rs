@@ -4,32 +4,13 @@ use playfield_room::Error;
 use playfield_wire::ErrorCode;
 use playfield_wire::server::{self, ServerMessage};
 
-use crate::channel::Pattern;
 use crate::shard::keys::ConnectionKey;
+use crate::shard::mail::channel::{Unsubscribe, Whose};
 use crate::shard::session::Session;
 use crate::shard::session::outlet::Outlet;
+use crate::shard::subscriptions::Stage;
 use crate::shard::topics::Topics;
-use crate::shard::topics::channels::Stage;
 use crate::users::Place;
-
-/// Subscriptions that are to end.
-#[derive(Debug)]
-pub(crate) struct Unsubscribe {
-    pub(crate) whose: Whose,
-    /// Which channels.
-    pub(crate) channels: Pattern,
-    /// The text that clients are sent.
-    pub(crate) text: String,
-}
-
-/// Whose subscriptions.
-#[derive(Debug)]
-pub(crate) enum Whose {
-    /// Subscriptions of these sessions, as far as they are on the shard.
-    At(Vec<Place>),
-    /// Subscriptions of the session with this number, whichever shard it is on.
-    Session(u64),
-}
 
 impl Topics {
     /// Ends subscriptions of sessions of this shard.

@@ -9,9 +9,9 @@ use crate::channel::{
     Change, ChannelRule, Creator, Full, Payload, Publication, Published, Subscribing, home_of,
 };
 use crate::shard::mail::ShardMail;
+use crate::shard::mail::channel::ChannelMail;
 use crate::shard::session::outlet::Outlet;
 use crate::shard::topics::Topics;
-use crate::shard::topics::channels::ChannelMail;
 
 impl Topics {
     /// Does what mail about channels says, which came from another shard or from this one.

@@ -6,8 +6,9 @@ use std::time::Duration;
 use crate::memory::shrink_map;
 use crate::shard::keys::ConnectionKey;
 use crate::shard::session::outlet::Outlet;
+use crate::shard::subscriptions::{SessionChannels, Stage, Subscription};
 use crate::shard::topics::Topics;
-use crate::shard::topics::channels::{SessionChannels, Stage, Subscriber, Subscription};
+use crate::shard::topics::channels::Subscriber;
 
 impl Topics {
     /// Ends a subscription of a session for good.

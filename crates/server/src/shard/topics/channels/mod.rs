@@ -13,24 +13,15 @@ mod lifetime;
 mod requests;
 mod subscribers;
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use foldhash::quality::SeedableRandomState;
-use playfield_room::Error;
-use playfield_wire::RequestNumber;
-use playfield_wire::client::Position;
 
-use crate::addresses::Address;
-use crate::channel::{
-    Backlog, Change, ChannelRule, Channels, Member, Members, Past, Payload, PayloadKind, Start,
-    TotalsMax,
-};
+use crate::channel::{Backlog, ChannelRule, Channels, Payload, TotalsMax};
 use crate::node::Node;
-use crate::shard::allowance::Allowance;
 use crate::shard::keys::ConnectionKey;
-pub(crate) use crate::shard::topics::channels::ending::{Unsubscribe, Whose};
 use crate::shard::topics::channels::frames::Frames;
 
 /// All that a shard keeps of channels.
@@ -59,91 +50,6 @@ struct Subscriber {
     wants_presence: bool,
     /// Publications that wait for it, if it reads too slowly.
     backlog: Option<Box<Backlog>>,
-}
-
-/// The channels of one session.
-#[derive(Default)]
-pub(crate) struct SessionChannels {
-    subscriptions: Vec<Subscription>,
-    /// The number of the last request to subscribe.
-    serial: u32,
-    /// After it was resumed: when it is a member no longer of channels to which it has not
-    /// subscribed again.
-    returns_by: Option<Duration>,
-    /// The channels that it named last.
-    named: VecDeque<Box<str>>,
-    opened: Allowance,
-    publishes: Allowance,
-    subscribes: Allowance,
-    reads: Allowance,
-}
-
-/// A session's subscription.
-struct Subscription {
-    name: Arc<str>,
-    stage: Stage,
-}
-
-enum Stage {
-    /// The home was asked. `member_of`: it is a member already, of the channel with this number.
-    Pending { serial: u32, request: RequestNumber, wants_presence: bool, member_of: Option<u64> },
-    /// Listed in the table of the channel with this number, at this place.
-    Live { channel: u64, place: usize },
-    /// The session's connection was lost, but it is a member of the channel with this number.
-    Away { channel: u64 },
-}
-
-/// Messages between shards about channels.
-pub(crate) enum ChannelMail {
-    /// To the home: a session subscribes.
-    Subscribe {
-        shard: u16,
-        connection: ConnectionKey,
-        serial: u32,
-        name: Arc<str>,
-        member: Member,
-        since: Option<Position>,
-        creator: Arc<Address>,
-    },
-    /// To the session's shard: how it begins. What is published from here on follows.
-    Subscribed {
-        connection: ConnectionKey,
-        serial: u32,
-        name: Arc<str>,
-        session: u64,
-        start: Result<Start, Error>,
-    },
-    /// To the home: a publication, and who is to hear its offset.
-    Publish {
-        name: Arc<str>,
-        user: Option<Arc<str>>,
-        payload: Payload,
-        /// The client's address, if one publishes.
-        creator: Option<Arc<Address>>,
-        answers: Option<(u16, ConnectionKey, RequestNumber)>,
-    },
-    /// To the session's shard: what became of its publication.
-    Published { connection: ConnectionKey, request: RequestNumber, offset: Result<u64, Error> },
-    /// To another home: all channels keep too much, and those there more than an equal part.
-    RelieveHistories,
-    /// To shards with subscribers: a change of the members.
-    Change { channel: u64, change: Arc<Change> },
-    /// To the home: a session asks for the members.
-    ListMembers { shard: u16, connection: ConnectionKey, request: RequestNumber, name: Arc<str> },
-    /// To the session's shard: the members.
-    Members { connection: ConnectionKey, request: RequestNumber, members: Members },
-    /// To the home: a session asks for past publications.
-    ReadHistory {
-        shard: u16,
-        connection: ConnectionKey,
-        request: RequestNumber,
-        name: Arc<str>,
-        kind: PayloadKind,
-        since: Option<Position>,
-        count_max: usize,
-    },
-    /// To the session's shard: past publications.
-    History { connection: ConnectionKey, request: RequestNumber, kind: PayloadKind, past: Past },
 }
 
 /// Converts a payload that a room or the program publishes.

@@ -13,10 +13,11 @@ use crate::node::Node;
 use crate::panics::guard;
 use crate::shard::allowance::Rate;
 use crate::shard::keys::ConnectionKey;
+use crate::shard::mail::channel::ChannelMail;
 use crate::shard::session::Session;
 use crate::shard::session::outlet::Outlet;
+use crate::shard::subscriptions::{SessionChannels, Stage, Subscription};
 use crate::shard::topics::Topics;
-use crate::shard::topics::channels::{ChannelMail, SessionChannels, Stage, Subscription};
 
 /// How many of the channels are remembered that a session named last.
 const NAMED_MAX: usize = 8;
@@ -88,7 +89,7 @@ impl Session {
 impl SessionChannels {
     /// The session names a channel that may have to be created for it, if it and its address may.
     /// Those that it subscribes to, and the last that it published in, do not count.
-    fn open(
+    pub(in crate::shard) fn open(
         &mut self,
         name: &str,
         now: Duration,

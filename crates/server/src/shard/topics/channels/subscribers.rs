@@ -14,8 +14,9 @@ use crate::shard::connection::transport::Dialect;
 use crate::shard::keys::ConnectionKey;
 use crate::shard::session::Session;
 use crate::shard::session::outlet::Outlet;
+use crate::shard::subscriptions::Stage;
 use crate::shard::topics::Topics;
-use crate::shard::topics::channels::{LocalChannel, Stage, Subscriber};
+use crate::shard::topics::channels::{LocalChannel, Subscriber};
 
 impl Topics {
     /// A publication for all subscribers of this shard.

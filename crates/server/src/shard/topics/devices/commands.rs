@@ -5,8 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use playfield_room::{Error, Push, Target};
-use playfield_wire::server;
-use playfield_wire::{ErrorCode, Format};
+use playfield_wire::{ErrorCode, Format, server};
 
 use crate::asks::Answer;
 use crate::channel::Payload;
@@ -17,12 +16,13 @@ use crate::service::{CommandId, ConnectionId};
 use crate::shard::connection::Kind;
 use crate::shard::connection::transport::Input;
 use crate::shard::keys::ConnectionKey;
+use crate::shard::mail::device::DeviceMail;
 use crate::shard::outbound::Effect;
 use crate::shard::session::outlet::Outlet;
 use crate::shard::topics::Topics;
 use crate::shard::topics::channels::payload_of;
 use crate::shard::topics::devices::withdrawal::Unanswered;
-use crate::shard::topics::devices::{DeviceMail, ShardDevices, target};
+use crate::shard::topics::devices::{ShardDevices, target};
 
 /// How many devices one mail is for, at most.
 const PER_MAIL: usize = 1024;

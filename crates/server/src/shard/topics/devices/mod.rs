@@ -9,16 +9,17 @@ mod registration;
 mod silence;
 mod withdrawal;
 
+use crate::shard::mail::device::DeviceMail;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::channel::Payload;
 use crate::device::Device;
 
 use self::withdrawal::Unanswered;
 use crate::shard::beside::Beside;
-use crate::shard::keys::{ConnectionKey, OfConnection};
+use crate::shard::keys::ConnectionKey;
+use crate::shard::keys::OfConnection;
 
 /// The devices of a shard.
 #[derive(Default)]
@@ -62,20 +63,6 @@ impl OwnDevice {
     pub(crate) fn device(&self) -> Arc<Device> {
         Arc::clone(&self.device)
     }
-}
-
-/// Messages to shards about devices.
-pub(crate) enum DeviceMail {
-    /// Commands for devices. `asks` is the request's number, and how long it waits.
-    Command { to: Vec<(ConnectionKey, u64)>, payload: Arc<Payload>, asks: Option<(u64, Duration)> },
-    /// Another has registered under the device's id.
-    Replaced { connection: ConnectionKey, number: u64 },
-    /// The program ends its connection.
-    Disconnect { connection: ConnectionKey, number: u64, text: String },
-    /// The device was heard by other means than its connection.
-    Heard { connection: ConnectionKey },
-    /// The device has just registered.
-    Begun { connection: ConnectionKey },
 }
 
 /// The connection of a device, and the number of its registration.

@@ -17,10 +17,11 @@ use crate::shard::connection::transport::Input;
 use crate::shard::connection::{Kind, Links};
 use crate::shard::keys::ConnectionKey;
 use crate::shard::mail::ShardMail;
+use crate::shard::mail::device::DeviceMail;
 use crate::shard::session::outlet::Outlet;
 use crate::shard::topics::Topics;
 use crate::shard::topics::devices::withdrawal::Unanswered;
-use crate::shard::topics::devices::{DeviceMail, OwnDevice, ShardDevices, target};
+use crate::shard::topics::devices::{OwnDevice, ShardDevices, target};
 
 impl ShardDevices {
     /// Registers the device behind a connection. Whether no other had its id.

@@ -1,129 +1,26 @@
-//! Rooms of other shards: mail, from both ends.
+//! Mail of sessions and rooms of other shards.
 
-use playfield_room::AskId;
 use playfield_wire::{ErrorCode, RoomNumber};
 
-use crate::service::Answered;
-use crate::shard::connection::{Kind, Moving};
+use crate::shard::connection::Kind;
+use crate::shard::env::SHUTTING_DOWN;
 use crate::shard::keys::{ConnectionKey, Seat};
 use crate::shard::mail::ShardMail;
 use crate::shard::mail::join::{Departure, Purpose};
 use crate::shard::parcels::{Parcel, unpack};
-use crate::shard::rooms::sync::mark_joined;
 use crate::shard::session::Session;
-use crate::shard::session::messages::not_joined;
+use crate::shard::session::moving::Moving;
 use crate::shard::session::outlet::Outlet;
-use crate::shard::{SHUTTING_DOWN, Shard};
-
-impl Shard {
-    /// Mail from another shard, or from the background.
-    pub(crate) fn mail(&mut self, mail: ShardMail) {
-        self.deliver_mail(mail);
-        self.apply_effects();
-    }
-
-    pub(in crate::shard) fn deliver_mail(&mut self, mail: ShardMail) {
-        match mail {
-            ShardMail::Join { joiner, join } => self.host.admit(&mut below!(self), *joiner, *join),
-            ShardMail::Act { room, member, act } => {
-                self.host.act_for_other(&mut below!(self), room, member, act)
-            }
-            ShardMail::Go { room, member, why, farewell } => {
-                self.host.vacate(&mut below!(self), room, member, why, farewell);
-            }
-            ShardMail::Lost { room, member } => {
-                self.host.member_lost(&mut below!(self), room, member)
-            }
-            ShardMail::Measured { room, member, round_trip } => {
-                self.host.measured(&mut below!(self), room, member, round_trip);
-            }
-            ShardMail::Return { room, member, away, address } => {
-                self.host.member_returned(&mut below!(self), room, member, away, address);
-            }
-            ShardMail::Renew { room, member, renewal } => {
-                self.host.renew_elsewhere(&mut below!(self), room, member, renewal);
-            }
-            ShardMail::Returned { connection, room, number, body } => {
-                outlet!(self).renewed_elsewhere(connection, room, number, &body);
-            }
-            ShardMail::Live { room, member } => {
-                self.host.member_live(&mut below!(self), room, member)
-            }
-            ShardMail::Receive { room, member, bytes } => {
-                self.host.receive(&mut below!(self), room, member, bytes)
-            }
-            ShardMail::Seated { connection, number, seat } => {
-                outlet!(self).seated(connection, number, seat);
-            }
-            ShardMail::Refused { connection, join, error } => {
-                outlet!(self).refused(connection, *join, error);
-            }
-            ShardMail::Output { connection, number, done, took, bytes } => {
-                self.links.charge(connection, self.env.now, took);
-                outlet!(self).forward(connection, number, done, &bytes);
-            }
-            ShardMail::Holds { connection, number, before, after } => {
-                outlet!(self).holds_elsewhere(connection, number, (before, after));
-            }
-            ShardMail::Ended { connection, number, snapshots, answered } => {
-                let session = self.sessions.get_mut(connection);
-                let room = session.and_then(|session| session.left(number, snapshots));
-                // The session was taken out for another reason while its request was on the way.
-                if let Some(request) = room.and_then(|room| room.leaving)
-                    && answered != Some(request)
-                {
-                    outlet!(self).send_error(connection, Some(request), None, &not_joined(number));
-                }
-                outlet!(self).read_again(connection);
-                // It may wait for this room.
-                outlet!(self).go_on_returning(connection);
-            }
-            ShardMail::Relieve(address) => drop(outlet!(self).relieve(Some(&address))),
-            ShardMail::Doom { connection, code, text, unless_away } => {
-                if !(unless_away && self.links.is_held(connection)) {
-                    self.links.doom(&mut self.env, connection, code, text);
-                }
-            }
-            ShardMail::Found(founding) => self.host.found(&mut below!(self), *founding),
-            ShardMail::Survey(survey) => self.host.survey(&mut below!(self), *survey),
-            ShardMail::Search(search) => self.host.search(&mut below!(self), *search),
-            ShardMail::Inspect(inspect) => self.host.inspect(&mut below!(self), *inspect),
-            ShardMail::Capture(capturing) => self.host.capture(&mut below!(self), *capturing),
-            ShardMail::Operate(operate) => self.host.operate(&mut below!(self), *operate),
-            ShardMail::Reserve { room, who, wait, answers } => {
-                self.host.reserve_from_outside(&mut below!(self), room, who, wait, answers);
-            }
-            ShardMail::Post { to, mail } => self.host.mail_to_room(&mut below!(self), to, mail),
-            ShardMail::Answered { service, ask, reply } => {
-                self.answered(service, Answered { id: AskId(ask), reply });
-            }
-            ShardMail::Answer { answer, part } => outlet!(self).http_answer(answer, part),
-            ShardMail::Close { room, text } => self.host.close_room(&mut below!(self), room, &text),
-            ShardMail::Authenticated { connection, decision, decided } => {
-                outlet!(self).authenticated(connection, decision, *decided);
-            }
-            ShardMail::Channel(mail) => self.topics.channel_mail(&mut outlet!(self), *mail),
-            ShardMail::Unsubscribe { channel, shard, session, live, leaves } => {
-                self.topics.unsubscribe(
-                    &mut outlet!(self),
-                    channel,
-                    (shard, session),
-                    (live, leaves),
-                );
-            }
-            ShardMail::Publication { channel, publication } => {
-                self.topics.deliver_publication(&mut outlet!(self), channel, &publication);
-            }
-            ShardMail::Device(mail) => self.topics.device_mail(&mut outlet!(self), mail),
-            ShardMail::User(mail) => self.user_mail(mail),
-            ShardMail::Finished { room, mail } => self.host.finished(&mut below!(self), room, mail),
-        }
-    }
-}
 
 impl Outlet<'_> {
     /// On the session's shard: output of a room elsewhere.
-    fn forward(&mut self, key: ConnectionKey, number: RoomNumber, done: u32, bytes: &[u8]) {
+    pub(in crate::shard) fn forward(
+        &mut self,
+        key: ConnectionKey,
+        number: RoomNumber,
+        done: u32,
+        bytes: &[u8],
+    ) {
         let Some(connection) = self.links.get_mut(key) else { return };
         let Some(session) = self.sessions.get_mut(key) else { return };
         let Some(room) = session.room_mut(number) else { return };
@@ -145,7 +42,7 @@ impl Outlet<'_> {
                 Parcel::Lost(messages) => self.lose_messages(key, number, messages),
             }
             if is_first && at == 0 {
-                mark_joined(&mut self.sessions, key, number);
+                self.sessions.told_joined(key, number);
             }
         }
         if is_held {
@@ -157,7 +54,7 @@ impl Outlet<'_> {
 
     /// On the session's shard: reads on, if rooms elsewhere have done enough of what they were
     /// sent.
-    fn read_again(&mut self, key: ConnectionKey) {
+    pub(in crate::shard) fn read_again(&mut self, key: ConnectionKey) {
         if let Some(connection) = self.links.get_mut(key)
             && connection.pause.acts
             && !self.sessions.get(key).is_some_and(Session::has_acts_enough)
