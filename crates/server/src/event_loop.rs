@@ -313,7 +313,7 @@ impl EventLoop {
     fn take_mail(&mut self, is_last: bool) {
         let mut backlog = std::mem::take(&mut self.backlog);
         let shared = Arc::clone(&self.shared);
-        self.shard.begin_part(Part::Mail);
+        self.shard.pacing.begin_part(&self.shard.env, Part::Mail);
         let mailbox = &shared.mailboxes[self.index];
         let is_over = |this: &mut Self| !is_last && this.shard.is_part_over();
         self.mail_waits = backlog.work_off(mailbox, self, is_over, |this, parcel| match parcel {
@@ -321,7 +321,7 @@ impl EventLoop {
             Parcel::Moved { socket, layer, moving } => this.take_over(socket, layer, moving),
             Parcel::Accepted(newcomer) => this.welcome(newcomer),
         });
-        self.shard.end_part();
+        self.shard.pacing.end_part(&self.shard.env);
         self.backlog = backlog;
     }
 
@@ -672,7 +672,7 @@ impl EventLoop {
 
     /// Closes sockets that have no connection any more, as long as there is time.
     fn close_sockets(&mut self) {
-        self.shard.begin_part(Part::Closes);
+        self.shard.pacing.begin_part(&self.shard.env, Part::Closes);
         while !self.closing.is_empty() && !self.shard.is_part_over() {
             if let Some(mut socket) = self.closing.pop_front() {
                 self.tls.drops(&mut socket);
@@ -681,7 +681,7 @@ impl EventLoop {
                 self.shared.gives_back(self.index);
             }
         }
-        self.shard.end_part();
+        self.shard.pacing.end_part(&self.shard.env);
         release(&mut self.closing);
     }
 
@@ -702,7 +702,7 @@ impl EventLoop {
     fn is_over(&self) -> bool {
         self.said_goodbye
             && self.ends_at.is_some_and(|at| {
-                self.shard.is_empty() && self.closing.is_empty() || at <= self.now()
+                self.shard.links.is_empty() && self.closing.is_empty() || at <= self.now()
             })
     }
 

@@ -44,13 +44,13 @@ impl Listener {
 impl EventLoop {
     /// Accepts who waits, where a listener may have someone.
     pub(super) fn accept(&mut self) {
-        self.shard.begin_part(Part::Accepts);
+        self.shard.pacing.begin_part(&self.shard.env, Part::Accepts);
         for number in 0..self.listeners.len() {
             if self.listeners[number].accepts_at.is_some_and(|at| at <= self.now()) {
                 self.accept_from(number);
             }
         }
-        self.shard.end_part();
+        self.shard.pacing.end_part(&self.shard.env);
     }
 
     fn accept_from(&mut self, number: usize) {
@@ -126,7 +126,7 @@ impl EventLoop {
             log::debug!("a connection keeps its delay: {error}");
         }
         let key = match service {
-            None => self.shard.accepted(address, tally),
+            None => self.shard.by_outlet(|out| out.accepted(address, tally)),
             Some(service) => self.shard.accepted_for(service, address, tally),
         };
         let layer = match service {

@@ -130,7 +130,9 @@ impl Tls {
             return;
         }
         let key = socket.key;
-        let Layer::Tls(tls) = &mut socket.layer else { return shard.received(key, input) };
+        let Layer::Tls(tls) = &mut socket.layer else {
+            return shard.received_behind(key, input, 0);
+        };
         if !tls.is_open() {
             self.handshakes = self.handshakes.saturating_sub(1);
         }
@@ -150,7 +152,7 @@ impl Tls {
                 // The end of the input, once what came before is taken.
                 socket.ends |= received.ended;
                 if !self.plaintext.is_empty() {
-                    shard.received(key, &mut self.plaintext);
+                    shard.received_behind(key, &mut self.plaintext, 0);
                 }
                 if has_to_write {
                     self.flush(socket, shard);
@@ -160,7 +162,7 @@ impl Tls {
                 log::debug!("a TLS connection ends: {error}");
                 tls.fail();
                 if !self.plaintext.is_empty() {
-                    shard.received(key, &mut self.plaintext);
+                    shard.received_behind(key, &mut self.plaintext, 0);
                 }
                 part(socket);
                 shard.by_outlet(|out| out.drop_connection(key));

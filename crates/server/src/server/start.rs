@@ -356,7 +356,7 @@ impl Running {
                 Watch(Arc::clone(&published)),
                 Stopwatch::start(),
             );
-            shard.reach_by(self.handle());
+            shard.services.reach_by(self.handle());
             for service in &mut *services {
                 shard.services.host((service.make)(index));
             }

@@ -1,236 +1,71 @@
-//! The way of messages and mail to the parts of a shard that they are for.
-
-use std::borrow::Cow;
+//! The dispatch of mail and effects to the parts of a shard that they are for.
 
 use playfield_room::AskId;
-use playfield_wire::client::ClientMessage;
-use playfield_wire::message::MessageRef;
-use playfield_wire::server::ServerMessage;
-use playfield_wire::{ErrorCode, Format, RequestNumber, RoomNumber, client, server};
+use playfield_wire::ErrorCode;
 
-use crate::service::Answered;
+use crate::service::{Answered, Command};
 use crate::shard::Shard;
 use crate::shard::keys::ConnectionKey;
-use crate::shard::mail::join::JoinTarget;
+use crate::shard::mail::ShardMail;
 use crate::shard::mail::user::UserMail;
-use crate::shard::mail::{Act, ShardMail};
-use crate::shard::moment::Moment;
+use crate::shard::outbound::Effect;
 use crate::shard::pacing::Part;
-use crate::shard::session::messages::{RoomWish, not_joined, work, wrong_format};
+use crate::shard::session::messages::not_joined;
+use crate::shard::session::outlet::Outlet;
 use crate::shard::snapshots::Waiting;
-use crate::tickets::is_ticket;
 
 impl Shard {
-    /// Handles one message, which came as text, as binary, or by a transport that has only one
-    /// kind.
-    #[inline]
-    pub(in crate::shard) fn handle_body(
-        &mut self,
-        key: ConnectionKey,
-        body: &[u8],
-        is_text: Option<bool>,
-    ) {
-        self.env.counters.messages_in += 1;
-        self.links.visit.read(body.len());
-        let Some(connection) = self.links.get_mut(key) else { return };
-        if connection.has_session {
-            connection.unfinished_since = Moment::NEVER;
-            connection.lives(self.env.now);
-        }
-        let (tickets_only, is_counted) = (connection.tickets_only, connection.resumable);
-        let (format, is_device) = (connection.dialect.format, connection.is_device);
-        let Some(within) = self.sessions.take(key, self.env.now, body.len()) else {
-            return outlet!(self).handle_first(key, body, is_text);
-        };
-        if is_device {
-            outlet!(self).heard_device(key);
-        }
-        if is_text.is_some_and(|is_text| is_text != format.is_text()) {
-            return outlet!(self).fail(key, ErrorCode::WrongFormat, wrong_format(format));
-        }
-        match ClientMessage::decode(format, body) {
-            Ok(message) => {
-                if is_counted {
-                    outlet!(self).count_received(key, &message, body.len());
-                }
-                if let Err(excess) = within
-                    && !outlet!(self).exceed(key, excess, Some(&message))
-                {
-                    return;
-                }
-                if tickets_only && !outlet!(self).is_open_to_ticket_holders(key, &message) {
-                    return;
-                }
-                self.handle_message(key, format, &message);
-            }
-            Err(error) => outlet!(self).fail(key, ErrorCode::BadMessage, &error.to_string()),
-        }
+    /// Does something by the outlet, and what follows from it.
+    pub(crate) fn by_outlet<R>(&mut self, act: impl FnOnce(&mut Outlet<'_>) -> R) -> R {
+        let result = act(&mut outlet!(self));
+        self.apply_effects();
+        result
     }
 
-    #[inline]
-    fn handle_message(&mut self, key: ConnectionKey, format: Format, message: &ClientMessage<'_>) {
-        self.links.visit.did(work(message));
-        match *message {
-            ClientMessage::Request(client::Request { room, request, ref message, payload }) => {
-                self.handle_user_message(key, room, message, payload, Some(request));
-            }
-            ClientMessage::Send(client::Send { room, ref message, payload }) => {
-                self.handle_user_message(key, room, message, payload, None);
-            }
-            ClientMessage::Ack(client::Ack { received }) => {
-                outlet!(self).acknowledged(key, received)
-            }
-            ClientMessage::Resync(client::Resync { room }) => {
-                if let Some(seat) = outlet!(self).seat_of(key, room, None) {
-                    outlet!(self).act(key, seat, Act::Resync);
-                }
-            }
-            ClientMessage::Leave(client::Leave { request, room }) => {
-                if outlet!(self).is_new_request(key, request)
-                    && let Some(seat) = outlet!(self).seat_of(key, room, Some(request))
-                {
-                    outlet!(self).act(key, seat, Act::Leave { request });
-                }
-            }
-            ClientMessage::Ping(client::Ping { nonce }) => {
-                let time_us = self.env.now.as_micros() as u64;
-                outlet!(self).send(key, &ServerMessage::Pong(server::Pong { nonce, time_us }));
-            }
-            ClientMessage::Pong(client::Pong { nonce }) => outlet!(self).ponged(key, nonce),
-            ClientMessage::Goodbye(client::Goodbye {}) => outlet!(self).let_go(key),
-            ClientMessage::Hello(_) => {
-                outlet!(self).fail(key, ErrorCode::HelloExpected, "a second hello")
-            }
-            ClientMessage::Join(client::Join { request, ref room }) => {
-                if outlet!(self).is_new_request(key, request) {
-                    if is_ticket(room) {
-                        outlet!(self).join_by_ticket(key, request, room);
-                    } else {
-                        outlet!(self).join(key, request, JoinTarget::Room(room.to_string()), None);
+    /// Does what parts have left to those above them.
+    pub(in crate::shard) fn apply_effects(&mut self) {
+        while let Some(effect) = self.outbound.effects.pop_front() {
+            match effect {
+                Effect::Mail(mail) => self.deliver_mail(mail),
+                Effect::ServiceEntered { key, service, address, mut kept } => {
+                    self.services.connected(&mut below!(self), key, service, address);
+                    if !kept.is_empty() {
+                        self.received_in_messages(key, &mut kept, 0);
                     }
                 }
-            }
-            ClientMessage::JoinByKey(client::JoinByKey {
-                request,
-                ref room_type,
-                key: ref room_key,
-            }) => {
-                if let Some(room_type) = outlet!(self).known_type(key, request, room_type) {
-                    outlet!(self).join(
-                        key,
-                        request,
-                        JoinTarget::Key(room_type, room_key.to_string()),
-                        None,
-                    );
+                Effect::ServiceEnded { key, service, why } => {
+                    self.services.left(&mut below!(self), key, service, &why)
                 }
-            }
-            ClientMessage::Create(client::Create {
-                request,
-                ref room_type,
-                private,
-                code,
-                key: ref room_key,
-                options,
-            }) => {
-                let wanted = RoomWish { private, code, key: room_key.as_deref(), options, format };
-                if let Some(spec) = outlet!(self).spec(key, request, room_type, &wanted) {
-                    outlet!(self).join(key, request, JoinTarget::New(spec), None);
+                Effect::ServiceSilent { key, service } => {
+                    self.services.silent(&mut below!(self), key, service)
                 }
-            }
-            ClientMessage::JoinOrCreate(client::JoinOrCreate {
-                request,
-                ref room_type,
-                key: ref room_key,
-                options,
-            }) => {
-                let (private, code) = (false, false);
-                let wanted = RoomWish { private, code, key: room_key.as_deref(), options, format };
-                if let Some(spec) = outlet!(self).spec(key, request, room_type, &wanted) {
-                    outlet!(self).join(key, request, JoinTarget::Any(spec), None);
+                Effect::ServiceCommand { key, service, id, payload } => {
+                    let command = Command { id, payload: payload.as_slice() };
+                    self.services.command(&mut below!(self), key, service, command);
                 }
-            }
-            ClientMessage::List(client::List { request, ref room_type, ref filter, limit }) => {
-                outlet!(self).list(key, request, room_type.as_deref(), filter, limit);
-            }
-            ClientMessage::Schema(client::Schema { request, ref room_type }) => {
-                outlet!(self).tell_schema(key, request, room_type);
-            }
-            ClientMessage::Subscribe(client::Subscribe {
-                request,
-                ref channel,
-                since,
-                presence,
-            }) => {
-                self.topics.subscribe(&mut outlet!(self), key, request, channel, since, presence);
-            }
-            ClientMessage::Unsubscribe(client::Unsubscribe { channel }) => {
-                self.topics.unsubscribe_client(&mut outlet!(self), key, channel);
-            }
-            ClientMessage::Publish(client::Publish { request, ref channel, payload }) => {
-                self.topics.publish_for_client(&mut outlet!(self), key, request, channel, payload);
-            }
-            ClientMessage::Members(client::Members { request, ref channel }) => {
-                self.topics.ask_members(&mut outlet!(self), key, request, channel);
-            }
-            ClientMessage::History(client::History { request, ref channel, since, limit }) => {
-                self.topics.ask_history(&mut outlet!(self), key, request, channel, since, limit);
-            }
-            ClientMessage::Register(client::Register {
-                request,
-                ref device,
-                ref metadata,
-                ref tags,
-            }) => {
-                self.topics.register(
-                    &mut outlet!(self),
-                    key,
-                    request,
-                    device,
-                    metadata.clone(),
-                    tags.clone(),
-                );
-            }
-            ClientMessage::Report(client::Report { request, payload }) => {
-                self.topics.report(&mut outlet!(self), key, request, payload);
-            }
-            ClientMessage::Answer(client::Answer { command, ref error, payload }) => {
-                self.topics.answer_command(
-                    &mut outlet!(self),
-                    key,
-                    command,
-                    error.clone(),
-                    payload,
-                );
+                Effect::Examined(key) => {
+                    self.topics.expire_subscriptions(&mut outlet!(self), key);
+                    self.topics.note_silence(&mut outlet!(self), key);
+                }
+                Effect::DeviceEnded { key, why } => {
+                    self.topics.end_device(&mut outlet!(self), key, why)
+                }
+                Effect::ChannelsEnded { session, channels } => {
+                    self.topics.end_channels(&mut outlet!(self), session, *channels);
+                }
+                Effect::Lost(key) => self.topics.suspend_channels(&mut outlet!(self), key),
+                Effect::Resumed(key) => {
+                    self.topics.expire_commands(&mut outlet!(self));
+                    self.topics.withdraw_expired(&mut outlet!(self), key);
+                    self.topics.device_heard(&mut outlet!(self), key);
+                    outlet!(self).await_subscriptions(key);
+                }
+                Effect::Live(key) => self.topics.catch_up_channels(&mut outlet!(self), key),
+                Effect::AwayTooLong(key) => outlet!(self).end_if_in_no_room(key),
             }
         }
     }
 
-    #[inline]
-    fn handle_user_message(
-        &mut self,
-        key: ConnectionKey,
-        room: RoomNumber,
-        message: &MessageRef<'_>,
-        payload: &[u8],
-        request: Option<RequestNumber>,
-    ) {
-        let Some(seat) = outlet!(self).seat_of(key, room, request) else { return };
-        if request.is_some_and(|request| !outlet!(self).is_new_request(key, request)) {
-            return;
-        }
-        if seat.shard == self.env.shard {
-            self.host.deliver(&mut below!(self), seat.room, seat.member, message, payload, request);
-            return;
-        }
-        let message = match message {
-            MessageRef::Index(index) => MessageRef::Index(*index),
-            MessageRef::Name(name) => MessageRef::Name(Cow::Owned(name.clone().into_owned())),
-        };
-        outlet!(self).act(key, seat, Act::Message { message, payload: payload.to_vec(), request });
-    }
-}
-
-impl Shard {
     /// Carries out what concerns sessions of this shard, and passes on the rest.
     pub(in crate::shard) fn deliver_user_mail(&mut self) {
         while let Some((shard, mail)) = self.sessions.user_posts.pop_front() {
@@ -421,5 +256,27 @@ impl Shard {
             self.host.charge_waiting(&mut below!(self), waiting, took);
         }
         self.pacing.end_part(&self.env);
+    }
+
+    /// Gives clients that came back their sessions, or new ones, as long as there is time.
+    pub(in crate::shard) fn resume_sessions(&mut self) {
+        outlet!(self).line_up_to_resume();
+        self.pacing.begin_part(&self.env, Part::Returns);
+        while !self.is_part_over() && self.by_outlet(|out| out.resume_next()) {}
+        self.pacing.end_part(&self.env);
+    }
+
+    /// A connection has drained: what it missed follows.
+    pub(in crate::shard) fn catch_up_all(&mut self, key: ConnectionKey) {
+        if outlet!(self).go_on_returning(key) {
+            return;
+        }
+        self.topics.catch_up_channels(&mut outlet!(self), key);
+        let shard = self.env.shard;
+        let Some(session) = self.sessions.get_mut(key) else { return };
+        let seats: Vec<_> = session.rooms.iter().filter_map(|room| room.seat).collect();
+        for seat in seats.into_iter().filter(|seat| seat.shard == shard) {
+            self.host.catch_up(&mut below!(self), seat.room, seat.member);
+        }
     }
 }

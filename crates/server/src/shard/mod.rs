@@ -2,13 +2,14 @@
 //!
 //! It is a state machine over events and time, with no sockets and no clock. The event loop, or a
 //! test, passes in the time and the input, and takes out what is to be written, closed and sent to
-//! other shards. A turn is:
+//! other shards. Its parts have fields of their own, and reach only those below them
+//! (`docs/architecture.md`). A turn is:
 //!
 //! 1. [`begin`](Shard::begin) with the time, then [`mail`](Shard::mail),
-//!    [`accepted`](Shard::accepted), [`accepted_for`](Shard::accepted_for),
-//!    [`received`](Shard::received), [`hung_up`](Shard::hung_up) as they happen;
+//!    [`accepted`](Outlet::accepted), [`accepted_for`](Shard::accepted_for),
+//!    [`received_behind`](Shard::received_behind), [`hung_up`](Outlet::hung_up) as they happen;
 //! 2. [`advance`](Shard::advance): ticks, syncs, timers and timeouts that are due;
-//! 3. writing: [`next_dirty`](Shard::next_dirty), [`unsent`](Shard::unsent),
+//! 3. writing: [`next_dirty`](Shard::next_dirty), [`unsent`](Links::unsent),
 //!    [`wrote`](Shard::wrote);
 //! 4. taking what else came of it: connections that leave, mail, sockets that change hands or go.
 
@@ -24,6 +25,7 @@ pub(crate) mod keys;
 mod lines;
 mod log_limit;
 pub(crate) mod mail;
+mod messages;
 mod moment;
 mod outbound;
 mod pacing;
@@ -42,7 +44,6 @@ mod turns;
 #[cfg(test)]
 mod tests;
 
-use crate::shard::env::SHUTTING_DOWN;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -53,25 +54,22 @@ use playfield_wire::ErrorCode;
 use crate::addresses::Tally;
 use crate::background::Background;
 use crate::entropy::Entropy;
-use crate::handle::NodeHandle;
 use crate::node::Node;
-use crate::proxy::Client;
-use crate::service::{Closed, Command};
+use crate::service::Closed;
 use crate::stats::{Counters, Watch};
+use connection::Links;
 pub(crate) use connection::SocketChange;
 use connection::http::period;
 use connection::patience::Patience;
 use connection::transport::Input;
-use connection::{Connection, Links};
 pub(crate) use env::Stopwatch;
-use env::{Env, nanoseconds};
+use env::{Env, SHUTTING_DOWN, nanoseconds};
 use keys::ConnectionKey;
-use outbound::{Effect, Outbound};
+use outbound::Outbound;
 use pacing::Pacing;
 pub(crate) use pacing::Part;
 use rooms::host::RoomHost;
 use services::Services;
-use session::outlet::Outlet;
 use session::round_trips;
 use session::sessions::Sessions;
 use topics::Topics;
@@ -91,7 +89,7 @@ pub(crate) struct Shard {
     pub(crate) services: Services,
     pub(crate) outbound: Outbound,
     pub(crate) host: RoomHost,
-    pacing: Pacing,
+    pub(crate) pacing: Pacing,
     said_goodbye: bool,
 }
 
@@ -144,11 +142,6 @@ impl Shard {
         }
     }
 
-    /// Lets services reach the node's rooms.
-    pub(crate) fn reach_by(&mut self, handle: NodeHandle) {
-        self.services.handle = Some(handle);
-    }
-
     /// A turn begins. `now` is the time since the node started, and never goes back.
     pub(crate) fn begin(&mut self, now: Duration) {
         self.env.now = self.env.now.max(now);
@@ -157,19 +150,6 @@ impl Shard {
         self.host.schedule.begin(self.env.now);
         self.pacing.begin(self.env.stopwatch.read());
         self.outbound.begin();
-    }
-
-    /// A client connected.
-    pub(crate) fn accepted(&mut self, address: SocketAddr, tally: Tally) -> ConnectionKey {
-        let input = Input::Unknown(Box::new(Client::named(address)));
-        let connection = Connection::new(self.env.now, input, tally);
-        let key = self.links.insert(connection);
-        self.links.look_at(key, self.env.now + self.env.node.config.hello_timeout());
-        if self.env.is_shutting_down {
-            outlet!(self).go_away(key, SHUTTING_DOWN);
-            self.apply_effects();
-        }
-        key
     }
 
     /// Begins to serve a connection: what was kept of its input is handled.
@@ -202,70 +182,9 @@ impl Shard {
         comes_back
     }
 
-    /// A part of the turn begins.
-    pub(crate) fn begin_part(&mut self, part: Part) {
-        self.pacing.begin_part(&self.env, part);
-    }
-
     /// Returns whether the part of the turn is over.
     pub(crate) fn is_part_over(&mut self) -> bool {
         self.pacing.is_part_over(&self.env, self.host.schedule.next())
-    }
-
-    /// The part of the turn ends.
-    pub(crate) fn end_part(&mut self) {
-        self.pacing.end_part(&self.env);
-    }
-
-    /// Does something by the outlet, and what follows from it.
-    pub(crate) fn by_outlet<R>(&mut self, act: impl FnOnce(&mut Outlet<'_>) -> R) -> R {
-        let result = act(&mut outlet!(self));
-        self.apply_effects();
-        result
-    }
-
-    /// Does what parts have left to those above them.
-    pub(in crate::shard) fn apply_effects(&mut self) {
-        while let Some(effect) = self.outbound.effects.pop_front() {
-            match effect {
-                Effect::Mail(mail) => self.deliver_mail(mail),
-                Effect::ServiceEntered { key, service, address, mut kept } => {
-                    self.services.connected(&mut below!(self), key, service, address);
-                    if !kept.is_empty() {
-                        self.received_in_messages(key, &mut kept, 0);
-                    }
-                }
-                Effect::ServiceEnded { key, service, why } => {
-                    self.services.left(&mut below!(self), key, service, &why)
-                }
-                Effect::ServiceSilent { key, service } => {
-                    self.services.silent(&mut below!(self), key, service)
-                }
-                Effect::ServiceCommand { key, service, id, payload } => {
-                    let command = Command { id, payload: payload.as_slice() };
-                    self.services.command(&mut below!(self), key, service, command);
-                }
-                Effect::Examined(key) => {
-                    self.topics.expire_subscriptions(&mut outlet!(self), key);
-                    self.topics.note_silence(&mut outlet!(self), key);
-                }
-                Effect::DeviceEnded { key, why } => {
-                    self.topics.end_device(&mut outlet!(self), key, why)
-                }
-                Effect::ChannelsEnded { session, channels } => {
-                    self.topics.end_channels(&mut outlet!(self), session, *channels);
-                }
-                Effect::Lost(key) => self.topics.suspend_channels(&mut outlet!(self), key),
-                Effect::Resumed(key) => {
-                    self.topics.expire_commands(&mut outlet!(self));
-                    self.topics.withdraw_expired(&mut outlet!(self), key);
-                    self.topics.device_heard(&mut outlet!(self), key);
-                    outlet!(self).await_subscriptions(key);
-                }
-                Effect::Live(key) => self.topics.catch_up_channels(&mut outlet!(self), key),
-                Effect::AwayTooLong(key) => outlet!(self).end_if_in_no_room(key),
-            }
-        }
     }
 
     /// Does all that is due by now.
@@ -344,14 +263,6 @@ impl Shard {
         }
     }
 
-    /// Gives clients that came back their sessions, or new ones, as long as there is time.
-    fn resume_sessions(&mut self) {
-        outlet!(self).line_up_to_resume();
-        self.pacing.begin_part(&self.env, Part::Returns);
-        while !self.is_part_over() && self.by_outlet(|out| out.resume_next()) {}
-        self.pacing.end_part(&self.env);
-    }
-
     /// A client of a service connected.
     pub(crate) fn accepted_for(
         &mut self,
@@ -359,29 +270,9 @@ impl Shard {
         address: SocketAddr,
         tally: Tally,
     ) -> ConnectionKey {
-        let connection = Connection::new(self.env.now, Input::Service(service, None), tally);
-        let key = self.links.insert(connection);
-        self.links.look_at(key, self.env.now + self.env.node.config.heartbeat() / 2);
-        if self.env.is_shutting_down {
-            outlet!(self).close(key, None);
-        } else {
-            self.services.connected(&mut below!(self), key, service, address);
-        }
+        let key = self.services.accept(&mut below!(self), service, address, tally);
         self.apply_effects();
         key
-    }
-
-    fn catch_up_all(&mut self, key: ConnectionKey) {
-        if outlet!(self).go_on_returning(key) {
-            return;
-        }
-        self.topics.catch_up_channels(&mut outlet!(self), key);
-        let shard = self.env.shard;
-        let Some(session) = self.sessions.get_mut(key) else { return };
-        let seats: Vec<_> = session.rooms.iter().filter_map(|room| room.seat).collect();
-        for seat in seats.into_iter().filter(|seat| seat.shard == shard) {
-            self.host.catch_up(&mut below!(self), seat.room, seat.member);
-        }
     }
 
     /// The socket took this many bytes.
@@ -467,11 +358,6 @@ impl Shard {
             self.apply_effects();
         }
         self.settle();
-    }
-
-    /// Whether there is nobody left.
-    pub(crate) fn is_empty(&self) -> bool {
-        self.links.len() == 0
     }
 
     /// The counters so far, and the present gauges.

@@ -63,7 +63,7 @@ const SAVED_MAX: Duration = Duration::from_millis(2);
 
 /// The time of the turn, and the shares.
 #[derive(Default)]
-pub(in crate::shard) struct Pacing {
+pub(crate) struct Pacing {
     /// The stopwatch when the turn began.
     began: Duration,
     shares: [Share; PARTS],
@@ -77,7 +77,7 @@ impl Pacing {
     }
 
     /// A part of the turn begins.
-    pub(in crate::shard) fn begin_part(&mut self, env: &Env, part: Part) {
+    pub(crate) fn begin_part(&mut self, env: &Env, part: Part) {
         let read = env.stopwatch.read();
         let share = &mut self.shares[part as usize];
         let earned = read.saturating_sub(share.as_of) / part.share();
@@ -105,7 +105,7 @@ impl Pacing {
     }
 
     /// The part of the turn ends.
-    pub(in crate::shard) fn end_part(&mut self, env: &Env) {
+    pub(crate) fn end_part(&mut self, env: &Env) {
         let Some((part, began, works)) = self.part.take() else { return };
         if works {
             let took = env.stopwatch.read().saturating_sub(began);

@@ -19,11 +19,6 @@ use crate::shard::pacing::Part;
 const SLACK: usize = 4;
 
 impl Shard {
-    /// Bytes came in on a connection, without space before them.
-    pub(crate) fn received(&mut self, key: ConnectionKey, bytes: &mut [u8]) {
-        self.received_behind(key, bytes, 0);
-    }
-
     /// Bytes came in on a connection: those from `at`. Whole messages are handled where they are;
     /// only the rest is copied. What is before `at` is space for the beginning of a message that
     /// was kept, so that the end of the message can be read behind it.
@@ -267,31 +262,14 @@ impl Shard {
 
     /// The next connection to serve in this turn.
     pub(crate) fn next_input(&mut self) -> Option<ConnectionKey> {
-        let key = self.take_input()?;
+        if self.links.input.left == [0; 3] || self.is_part_over() {
+            return None;
+        }
+        let key = self.links.input.take()?;
         if let Some(connection) = self.links.get_mut(key) {
             connection.unread = false;
         }
         Some(key)
-    }
-
-    /// Takes the next connection out of the queue, if there is time for it.
-    fn take_input(&mut self) -> Option<ConnectionKey> {
-        if self.links.input.left == [0; 3] || self.is_part_over() {
-            return None;
-        }
-        let InputQueue { calm, busy, lines, left } = &mut self.links.input;
-        for (number, left) in left.iter_mut().enumerate() {
-            if *left == 0 {
-                continue;
-            }
-            *left -= 1;
-            return match number {
-                0 => lines.next(),
-                1 => calm.pop_front(),
-                _ => busy.pop_front(),
-            };
-        }
-        None
     }
 
     /// No more is served in this turn. What is left waits by address.

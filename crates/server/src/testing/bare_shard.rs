@@ -89,7 +89,7 @@ impl BareShard {
         let tally =
             self.shard.links.admit_from(&mut self.shard.env, Ipv4Addr::LOCALHOST.into(), false)?;
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, 1));
-        Some(BareConnection(self.shard.accepted(address, tally)))
+        Some(BareConnection(self.shard.by_outlet(|out| out.accepted(address, tally))))
     }
 
     /// Connects to the service; `None` if there are too many connections.
@@ -108,7 +108,7 @@ impl BareShard {
         self.now += TURN;
         self.shard.begin(self.now);
         self.shard.visit(key);
-        self.shard.received(key, input);
+        self.shard.received_behind(key, input, 0);
         while self.shard.visited(key) {
             self.shard.visit(key);
         }

@@ -22,6 +22,25 @@ pub(in crate::shard) struct InputQueue {
     pub(in crate::shard) left: [usize; 3],
 }
 
+impl InputQueue {
+    /// Takes out the next connection of those that waited when the turn began to read.
+    pub(in crate::shard) fn take(&mut self) -> Option<ConnectionKey> {
+        let Self { calm, busy, lines, left } = self;
+        for (number, left) in left.iter_mut().enumerate() {
+            if *left == 0 {
+                continue;
+            }
+            *left -= 1;
+            return match number {
+                0 => lines.next(),
+                1 => calm.pop_front(),
+                _ => busy.pop_front(),
+            };
+        }
+        None
+    }
+}
+
 impl Links {
     /// A connection waits to be served. It must not wait already.
     pub(crate) fn queue_input(&mut self, key: ConnectionKey, now: Duration) {

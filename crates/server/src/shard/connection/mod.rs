@@ -416,6 +416,11 @@ impl Links {
         self.slab.len()
     }
 
+    /// Returns whether there is nobody left.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
     /// The key of the connection in a place of the slab.
     pub(crate) fn key_at(&self, place: usize) -> Option<ConnectionKey> {
         self.slab.key_at(place)

@@ -3,13 +3,41 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use crate::addresses::Tally;
 use crate::fleet::Gone;
+use crate::handle::NodeHandle;
 use crate::service::{Answered, AnyService, Closed, Command, Reach, Served};
+use crate::shard::connection::Connection;
+use crate::shard::connection::transport::Input;
 use crate::shard::keys::ConnectionKey;
 use crate::shard::rooms::host::Below;
 use crate::shard::services::{HostedService, Services};
 
 impl Services {
+    /// A client of a service connected.
+    pub(crate) fn accept(
+        &mut self,
+        below: &mut Below<'_>,
+        service: u16,
+        address: SocketAddr,
+        tally: Tally,
+    ) -> ConnectionKey {
+        let connection = Connection::new(below.env.now, Input::Service(service, None), tally);
+        let key = below.links.insert(connection);
+        below.links.look_at(key, below.env.now + below.env.node.config.heartbeat() / 2);
+        if below.env.is_shutting_down {
+            outlet!(below).close(key, None);
+        } else {
+            self.connected(below, key, service, address);
+        }
+        key
+    }
+
+    /// Lets services reach the node's rooms.
+    pub(crate) fn reach_by(&mut self, handle: NodeHandle) {
+        self.handle = Some(handle);
+    }
+
     /// Takes in a service. They are numbered in the order in which they come.
     pub(crate) fn host(&mut self, service: Box<dyn AnyService>) {
         self.hosted.push(HostedService { service, wake_at: None });

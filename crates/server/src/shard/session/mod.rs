@@ -1,6 +1,7 @@
 //! Sessions: the user behind a connection, and the rooms that they are in.
 
 mod acknowledging;
+mod arrival;
 pub(crate) mod by_number;
 pub(crate) mod catch_up;
 pub(crate) mod closing;
@@ -15,7 +16,6 @@ pub(crate) mod messages;
 pub(crate) mod moving;
 pub(crate) mod outlet;
 mod patience;
-mod proxies;
 pub(crate) mod rates;
 mod relief;
 mod remote;

@@ -182,8 +182,8 @@ fn the_replies_to_all_frames_of_a_turn_leave_in_one_write() {
     let client = world.connect_to(0, 0);
     let (_, key) = world.place_of(client);
     let shard = &mut world.shards[0];
-    shard.received(key, &mut frames(&["echo a", "echo b", "me c", "raw \0\x01d"]));
-    shard.received(key, &mut frames(&["echo e"]));
+    shard.received_behind(key, &mut frames(&["echo a", "echo b", "me c", "raw \0\x01d"]), 0);
+    shard.received_behind(key, &mut frames(&["echo e"]), 0);
     shard.advance();
     assert_eq!(shard.next_dirty(), Some(key));
     assert_eq!(shard.links.unsent(key), frames(&["a", "b", "before", "c", "after", "d", "e"]));
@@ -422,7 +422,7 @@ fn a_panic_while_connecting_or_waking_is_caught_too() {
     let client = world.connect_to(0, 0);
     assert!(world.is_over(client));
     world.hang_up(client);
-    assert!(world.shards[0].is_empty());
+    assert!(world.shards[0].links.is_empty());
 
     let (mut world, log) = self::world(&[]);
     let clients = [world.connect_to(0, 0), world.connect_to(0, 0), world.connect_to(0, 0)];

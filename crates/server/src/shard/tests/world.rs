@@ -325,7 +325,7 @@ impl World {
         self.shards[index].visit(key);
         self.works(took);
         if self.shards[index].links.reads(key) {
-            self.shards[index].received(key, &mut bytes.to_vec());
+            self.shards[index].received_behind(key, &mut bytes.to_vec(), 0);
         }
         let comes_back = self.shards[index].visited(key);
         self.run();
@@ -365,7 +365,8 @@ impl World {
         self.shards[shard].begin(self.now);
         let tally = self.admit(address, shard, false);
         let tally = tally.expect("there is place for its address");
-        let key = self.shards[shard].accepted(SocketAddr::from((address, 1234)), tally);
+        let key = self.shards[shard]
+            .by_outlet(|out| out.accepted(SocketAddr::from((address, 1234)), tally));
         self.add(shard, key)
     }
 

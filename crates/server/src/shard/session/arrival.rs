@@ -1,5 +1,8 @@
-//! Connections that come from proxies.
+//! New connections, of clients and of proxies.
 
+use crate::addresses::Tally;
+use crate::shard::connection::Connection;
+use crate::shard::env::SHUTTING_DOWN;
 use std::net::SocketAddr;
 
 use playfield_wire::ErrorCode;
@@ -10,6 +13,18 @@ use crate::shard::keys::ConnectionKey;
 use crate::shard::session::outlet::Outlet;
 
 impl Outlet<'_> {
+    /// A client connected.
+    pub(crate) fn accepted(&mut self, address: SocketAddr, tally: Tally) -> ConnectionKey {
+        let input = Input::Unknown(Box::new(Client::named(address)));
+        let connection = Connection::new(self.env.now, input, tally);
+        let key = self.links.insert(connection);
+        self.links.look_at(key, self.env.now + self.env.node.config.hello_timeout());
+        if self.env.is_shutting_down {
+            self.go_away(key, SHUTTING_DOWN);
+        }
+        key
+    }
+
     /// Refuses a new connection whose PROXY header can't be read.
     pub(crate) fn refuse_proxy(&mut self, key: ConnectionKey, why: &str) {
         self.env.counters.proxies_refused += 1;

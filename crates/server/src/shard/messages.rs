@@ -1,0 +1,224 @@
+//! Messages of clients, on the way to the parts of a shard that they are for.
+
+use crate::shard::Shard;
+use crate::shard::keys::ConnectionKey;
+use crate::shard::mail::Act;
+use crate::shard::mail::join::JoinTarget;
+use crate::shard::moment::Moment;
+use crate::shard::session::messages::{RoomWish, work, wrong_format};
+use crate::tickets::is_ticket;
+use playfield_wire::client::ClientMessage;
+use playfield_wire::message::MessageRef;
+use playfield_wire::server::ServerMessage;
+use playfield_wire::{ErrorCode, Format, RequestNumber, RoomNumber, client, server};
+use std::borrow::Cow;
+
+impl Shard {
+    /// Handles one message, which came as text, as binary, or by a transport that has only one
+    /// kind.
+    #[inline]
+    pub(in crate::shard) fn handle_body(
+        &mut self,
+        key: ConnectionKey,
+        body: &[u8],
+        is_text: Option<bool>,
+    ) {
+        self.env.counters.messages_in += 1;
+        self.links.visit.read(body.len());
+        let Some(connection) = self.links.get_mut(key) else { return };
+        if connection.has_session {
+            connection.unfinished_since = Moment::NEVER;
+            connection.lives(self.env.now);
+        }
+        let (tickets_only, is_counted) = (connection.tickets_only, connection.resumable);
+        let (format, is_device) = (connection.dialect.format, connection.is_device);
+        let Some(within) = self.sessions.take(key, self.env.now, body.len()) else {
+            return outlet!(self).handle_first(key, body, is_text);
+        };
+        if is_device {
+            outlet!(self).heard_device(key);
+        }
+        if is_text.is_some_and(|is_text| is_text != format.is_text()) {
+            return outlet!(self).fail(key, ErrorCode::WrongFormat, wrong_format(format));
+        }
+        match ClientMessage::decode(format, body) {
+            Ok(message) => {
+                if is_counted {
+                    outlet!(self).count_received(key, &message, body.len());
+                }
+                if let Err(excess) = within
+                    && !outlet!(self).exceed(key, excess, Some(&message))
+                {
+                    return;
+                }
+                if tickets_only && !outlet!(self).is_open_to_ticket_holders(key, &message) {
+                    return;
+                }
+                self.handle_message(key, format, &message);
+            }
+            Err(error) => outlet!(self).fail(key, ErrorCode::BadMessage, &error.to_string()),
+        }
+    }
+
+    #[inline]
+    fn handle_message(&mut self, key: ConnectionKey, format: Format, message: &ClientMessage<'_>) {
+        self.links.visit.did(work(message));
+        match *message {
+            ClientMessage::Request(client::Request { room, request, ref message, payload }) => {
+                self.handle_user_message(key, room, message, payload, Some(request));
+            }
+            ClientMessage::Send(client::Send { room, ref message, payload }) => {
+                self.handle_user_message(key, room, message, payload, None);
+            }
+            ClientMessage::Ack(client::Ack { received }) => {
+                outlet!(self).acknowledged(key, received)
+            }
+            ClientMessage::Resync(client::Resync { room }) => {
+                if let Some(seat) = outlet!(self).seat_of(key, room, None) {
+                    outlet!(self).act(key, seat, Act::Resync);
+                }
+            }
+            ClientMessage::Leave(client::Leave { request, room }) => {
+                if outlet!(self).is_new_request(key, request)
+                    && let Some(seat) = outlet!(self).seat_of(key, room, Some(request))
+                {
+                    outlet!(self).act(key, seat, Act::Leave { request });
+                }
+            }
+            ClientMessage::Ping(client::Ping { nonce }) => {
+                let time_us = self.env.now.as_micros() as u64;
+                outlet!(self).send(key, &ServerMessage::Pong(server::Pong { nonce, time_us }));
+            }
+            ClientMessage::Pong(client::Pong { nonce }) => outlet!(self).ponged(key, nonce),
+            ClientMessage::Goodbye(client::Goodbye {}) => outlet!(self).let_go(key),
+            ClientMessage::Hello(_) => {
+                outlet!(self).fail(key, ErrorCode::HelloExpected, "a second hello")
+            }
+            ClientMessage::Join(client::Join { request, ref room }) => {
+                if outlet!(self).is_new_request(key, request) {
+                    if is_ticket(room) {
+                        outlet!(self).join_by_ticket(key, request, room);
+                    } else {
+                        outlet!(self).join(key, request, JoinTarget::Room(room.to_string()), None);
+                    }
+                }
+            }
+            ClientMessage::JoinByKey(client::JoinByKey {
+                request,
+                ref room_type,
+                key: ref room_key,
+            }) => {
+                if let Some(room_type) = outlet!(self).known_type(key, request, room_type) {
+                    outlet!(self).join(
+                        key,
+                        request,
+                        JoinTarget::Key(room_type, room_key.to_string()),
+                        None,
+                    );
+                }
+            }
+            ClientMessage::Create(client::Create {
+                request,
+                ref room_type,
+                private,
+                code,
+                key: ref room_key,
+                options,
+            }) => {
+                let wanted = RoomWish { private, code, key: room_key.as_deref(), options, format };
+                if let Some(spec) = outlet!(self).spec(key, request, room_type, &wanted) {
+                    outlet!(self).join(key, request, JoinTarget::New(spec), None);
+                }
+            }
+            ClientMessage::JoinOrCreate(client::JoinOrCreate {
+                request,
+                ref room_type,
+                key: ref room_key,
+                options,
+            }) => {
+                let (private, code) = (false, false);
+                let wanted = RoomWish { private, code, key: room_key.as_deref(), options, format };
+                if let Some(spec) = outlet!(self).spec(key, request, room_type, &wanted) {
+                    outlet!(self).join(key, request, JoinTarget::Any(spec), None);
+                }
+            }
+            ClientMessage::List(client::List { request, ref room_type, ref filter, limit }) => {
+                outlet!(self).list(key, request, room_type.as_deref(), filter, limit);
+            }
+            ClientMessage::Schema(client::Schema { request, ref room_type }) => {
+                outlet!(self).tell_schema(key, request, room_type);
+            }
+            ClientMessage::Subscribe(client::Subscribe {
+                request,
+                ref channel,
+                since,
+                presence,
+            }) => {
+                self.topics.subscribe(&mut outlet!(self), key, request, channel, since, presence);
+            }
+            ClientMessage::Unsubscribe(client::Unsubscribe { channel }) => {
+                self.topics.unsubscribe_client(&mut outlet!(self), key, channel);
+            }
+            ClientMessage::Publish(client::Publish { request, ref channel, payload }) => {
+                self.topics.publish_for_client(&mut outlet!(self), key, request, channel, payload);
+            }
+            ClientMessage::Members(client::Members { request, ref channel }) => {
+                self.topics.ask_members(&mut outlet!(self), key, request, channel);
+            }
+            ClientMessage::History(client::History { request, ref channel, since, limit }) => {
+                self.topics.ask_history(&mut outlet!(self), key, request, channel, since, limit);
+            }
+            ClientMessage::Register(client::Register {
+                request,
+                ref device,
+                ref metadata,
+                ref tags,
+            }) => {
+                self.topics.register(
+                    &mut outlet!(self),
+                    key,
+                    request,
+                    device,
+                    metadata.clone(),
+                    tags.clone(),
+                );
+            }
+            ClientMessage::Report(client::Report { request, payload }) => {
+                self.topics.report(&mut outlet!(self), key, request, payload);
+            }
+            ClientMessage::Answer(client::Answer { command, ref error, payload }) => {
+                self.topics.answer_command(
+                    &mut outlet!(self),
+                    key,
+                    command,
+                    error.clone(),
+                    payload,
+                );
+            }
+        }
+    }
+
+    #[inline]
+    fn handle_user_message(
+        &mut self,
+        key: ConnectionKey,
+        room: RoomNumber,
+        message: &MessageRef<'_>,
+        payload: &[u8],
+        request: Option<RequestNumber>,
+    ) {
+        let Some(seat) = outlet!(self).seat_of(key, room, request) else { return };
+        if request.is_some_and(|request| !outlet!(self).is_new_request(key, request)) {
+            return;
+        }
+        if seat.shard == self.env.shard {
+            self.host.deliver(&mut below!(self), seat.room, seat.member, message, payload, request);
+            return;
+        }
+        let message = match message {
+            MessageRef::Index(index) => MessageRef::Index(*index),
+            MessageRef::Name(name) => MessageRef::Name(Cow::Owned(name.clone().into_owned())),
+        };
+        outlet!(self).act(key, seat, Act::Message { message, payload: payload.to_vec(), request });
+    }
+}
