@@ -1,4 +1,5 @@
-//! The crates follow the table of layers in `docs/architecture.md`, which these tests read.
+//! The crates, and the modules of a shard, follow the tables of layers in `docs/architecture.md`,
+//! which these tests read.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -8,15 +9,20 @@ use toml::Table;
 
 const DRAWING: &str = "docs/architecture.md";
 
-/// Allowed imports within one layer: the derive macros belong to the trait they implement.
-const MAY_IMPORT_BESIDE: &[(&str, &str)] = &[("state", "derive")];
+/// Allowed imports within one layer: the derive macros belong to the trait they implement, and some
+/// methods of the shard are in files of their own.
+const MAY_IMPORT_BESIDE: &[(&str, &str)] =
+    &[("state", "derive"), ("reading", "mod"), ("messages", "mod"), ("dispatch", "mod")];
+
+/// The folder of the modules of a shard.
+const SHARD: &str = "crates/server/src/shard";
 
 /// Crates that set their own lints, and so may contain `unsafe` code.
 const SET_OWN_LINTS: &[&str] = &["ffi"];
 
 #[test]
 fn every_crate_has_a_layer_and_every_layer_its_crates() {
-    let layers = drawn_layers();
+    let layers = drawn_layers("crate");
     let crates = crates();
 
     let drawn: BTreeSet<_> = layers.keys().collect();
@@ -48,8 +54,30 @@ fn crates_import_only_from_layers_below() {
         })
         .collect();
 
-    let breaches = breaches(&drawn_layers(), &imports);
+    let breaches = breaches(&drawn_layers("crate"), &imports);
     assert!(breaches.is_empty(), "\n{}\n", breaches.join("\n"));
+}
+
+#[test]
+fn modules_of_a_shard_import_only_from_layers_below() {
+    let layers = drawn_layers("module");
+    let imports = modules_of_a_shard();
+
+    let drawn: BTreeSet<_> = layers.keys().collect();
+    let there: BTreeSet<_> = imports.keys().collect();
+    assert_eq!(there, drawn, "the modules in {SHARD}, and those in the table of {DRAWING}");
+
+    let breaches = breaches(&layers, &imports);
+    assert!(breaches.is_empty(), "\n{}\n", breaches.join("\n"));
+}
+
+#[test]
+fn imports_of_modules_are_found_wherever_they_are_written() {
+    let source = "use crate::shard::keys::Seat;\nuse crate::shard::{Shard, mail::Act};\n\
+        // crate::shard::comment\nfn f() -> crate::shard::rooms::Room {}\n\
+        #[cfg(test)]\nmod tests {\n    use crate::shard::services::Services;\n}\n";
+    let expected = ["keys", "mail", "mod", "rooms"].map(String::from);
+    assert_eq!(imported_modules(source), BTreeSet::from(expected));
 }
 
 #[test]
@@ -162,13 +190,15 @@ fn imports_are_found_wherever_a_manifest_declares_them() {
 fn the_table_is_found_by_its_header() {
     let drawing = "| word | meaning |\n|---|---|\n| `x` | 9 |\n\n\
         | layer | crate | its work |\n|---|---|---|\n| 1 | `wire` | `bytes` |\n| 2 | `state`, `derive` | |\n\nend | 3 | `no` |\n";
-    assert_eq!(table_of_layers(drawing), Ok(layers(&[("wire", 1), ("state", 2), ("derive", 2)])));
+    let table = |drawing| table_of_layers(drawing, "crate");
+    assert_eq!(table(drawing), Ok(layers(&[("wire", 1), ("state", 2), ("derive", 2)])));
+    assert!(table_of_layers(drawing, "module").is_err());
 
     let twice = "| layer | crate |\n|---|---|\n| 1 | `wire` |\n| 2 | `wire` |\n";
-    assert_eq!(table_of_layers(twice), Err("`wire` is on two layers".to_owned()));
-    assert!(table_of_layers("| word | meaning |\n").is_err());
-    assert!(table_of_layers("| layer | crate |\n|---|---|\n| first | `wire` |\n").is_err());
-    assert!(table_of_layers("| layer | crate |\n|---|---|\n| 1 | wire |\n").is_err());
+    assert_eq!(table(twice), Err("`wire` is on two layers".to_owned()));
+    assert!(table("| word | meaning |\n").is_err());
+    assert!(table("| layer | crate |\n|---|---|\n| first | `wire` |\n").is_err());
+    assert!(table("| layer | crate |\n|---|---|\n| 1 | wire |\n").is_err());
 }
 
 /// One sentence for each import that does not go to a lower layer.
@@ -197,18 +227,18 @@ fn breaches(
     breaches
 }
 
-/// The layers in the document: crate and layer.
-fn drawn_layers() -> BTreeMap<String, u32> {
+/// The layers in the document, of crates or modules: name and layer.
+fn drawn_layers(of: &str) -> BTreeMap<String, u32> {
     let drawing = read(&root().join(DRAWING));
-    table_of_layers(&drawing)
+    table_of_layers(&drawing, of)
         .unwrap_or_else(|problem| panic!("the table of layers in {DRAWING}: {problem}"))
 }
 
-/// Reads the table whose first two columns are `layer` and `crate`.
-fn table_of_layers(drawing: &str) -> Result<BTreeMap<String, u32>, String> {
+/// Reads the table whose first two columns are `layer` and `of`.
+fn table_of_layers(drawing: &str, of: &str) -> Result<BTreeMap<String, u32>, String> {
     let mut rows =
-        drawing.lines().map(cells).skip_while(|cells| !cells.starts_with(&["layer", "crate"]));
-    rows.next().ok_or("there is no table headed `| layer | crate |`")?;
+        drawing.lines().map(cells).skip_while(|cells| !cells.starts_with(&["layer", of]));
+    rows.next().ok_or(format!("there is no table headed `| layer | {of} |`"))?;
 
     let mut layers = BTreeMap::new();
     for row in rows.skip(1).take_while(|cells| !cells.is_empty()) {
@@ -216,7 +246,7 @@ fn table_of_layers(drawing: &str) -> Result<BTreeMap<String, u32>, String> {
         let layer = layer.parse().map_err(|_| format!("`{layer}` is not a layer number"))?;
         let names: Vec<_> = crates.split('`').skip(1).step_by(2).collect();
         if names.is_empty() {
-            return Err(format!("the row of layer {layer} names no crate in `code`"));
+            return Err(format!("the row of layer {layer} names no {of} in `code`"));
         }
         for name in names {
             if layers.insert(name.to_owned(), layer).is_some() {
@@ -251,6 +281,55 @@ fn imported_packages(manifest: &Table, root: &Table) -> BTreeSet<String> {
             renamed.unwrap_or(key).to_owned()
         })
         .collect()
+}
+
+/// The modules of a shard, and which of the others each imports.
+fn modules_of_a_shard() -> BTreeMap<String, BTreeSet<String>> {
+    let folder = root().join(SHARD);
+    let mut imports: BTreeMap<_, BTreeSet<_>> = BTreeMap::new();
+    for path in sources(&folder) {
+        let first = path.strip_prefix(&folder).expect("below the folder").iter().next();
+        let module = first.expect("a file").to_string_lossy().trim_end_matches(".rs").to_owned();
+        let imported = imports.entry(module.clone()).or_default();
+        imported.extend(imported_modules(&read(&path)));
+        imported.remove(&module);
+    }
+    // It is made of all.
+    imports.insert("mod".to_owned(), BTreeSet::new());
+    imports
+}
+
+/// The Rust files in a folder and below, without those of tests.
+fn sources(folder: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(folder).expect("a folder of sources") {
+        let path = entry.expect("a readable folder").path();
+        if path.is_dir() && !path.ends_with("tests") {
+            found.extend(sources(&path));
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            found.push(path);
+        }
+    }
+    found
+}
+
+/// The modules of a shard that a source names, without its tests. `mod` is the shard's own.
+fn imported_modules(source: &str) -> BTreeSet<String> {
+    const ROOT: &str = "crate::shard::";
+    let code = source.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default();
+    let is_code = |line: &&str| !line.trim_start().starts_with("//");
+    let code = code.lines().filter(is_code).collect::<Vec<_>>().join("\n");
+    let module = |path: &str| {
+        let is_end = |letter: char| !letter.is_alphanumeric() && letter != '_';
+        let name = path.trim().split(is_end).next().unwrap_or_default();
+        let is_item = name.starts_with(|letter: char| letter.is_uppercase());
+        if is_item { "mod".to_owned() } else { name.to_owned() }
+    };
+    let named = code.split(ROOT).skip(1).flat_map(|path| match path.strip_prefix('{') {
+        Some(group) => group.split('}').next().unwrap_or_default().split(',').map(module).collect(),
+        None => vec![module(path)],
+    });
+    named.filter(|name| !name.is_empty()).collect()
 }
 
 /// Every crate of the workspace by the name of its folder.
