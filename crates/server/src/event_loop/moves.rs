@@ -27,7 +27,7 @@ impl EventLoop {
             if let Err(Parcel::Moved { socket: Some(stream), layer, moving }) =
                 self.shared.mailboxes[usize::from(target)].push(parcel)
             {
-                let key = self.shard.by_outlet(|out| out.come_back(moving));
+                let key = self.shard.by_outlet(|out| out.bounced(moving));
                 self.place(key, stream, layer);
             }
         }

@@ -34,10 +34,10 @@ impl Shard {
                     }
                 }
                 Effect::ServiceEnded { key, service, why } => {
-                    self.services.left(&mut below!(self), key, service, &why)
+                    self.services.left(&mut below!(self), key, service, &why);
                 }
                 Effect::ServiceSilent { key, service } => {
-                    self.services.silent(&mut below!(self), key, service)
+                    self.services.silent(&mut below!(self), key, service);
                 }
                 Effect::ServiceCommand { key, service, id, payload } => {
                     let command = Command { id, payload: payload.as_slice() };
@@ -48,7 +48,7 @@ impl Shard {
                     self.topics.note_silence(&mut outlet!(self), key);
                 }
                 Effect::DeviceEnded { key, why } => {
-                    self.topics.end_device(&mut outlet!(self), key, why)
+                    self.topics.end_device(&mut outlet!(self), key, why);
                 }
                 Effect::ChannelsEnded { session, channels } => {
                     self.topics.end_channels(&mut outlet!(self), session, *channels);
@@ -60,7 +60,7 @@ impl Shard {
                     self.topics.device_heard(&mut outlet!(self), key);
                     outlet!(self).await_subscriptions(key);
                 }
-                Effect::Live(key) => self.topics.catch_up_channels(&mut outlet!(self), key),
+                Effect::ResumeEnded(key) => self.topics.catch_up_channels(&mut outlet!(self), key),
                 Effect::AwayTooLong(key) => outlet!(self).end_if_in_no_room(key),
             }
         }
@@ -83,7 +83,7 @@ impl Shard {
             UserMail::Open(place, user) => outlet!(self).open_waiting(place, &user),
             UserMail::Recheck(place) => self.topics.recheck_access(&mut outlet!(self), place),
             UserMail::Unsubscribe(what) => {
-                self.topics.end_subscriptions_of(&mut outlet!(self), &what)
+                self.topics.end_subscriptions_of(&mut outlet!(self), &what);
             }
         }
     }
@@ -134,31 +134,31 @@ impl Shard {
         match mail {
             ShardMail::Join { joiner, join } => self.host.admit(&mut below!(self), *joiner, *join),
             ShardMail::Act { room, member, act } => {
-                self.host.act_for_other(&mut below!(self), room, member, act)
+                self.host.act_for_other(&mut below!(self), room, member, act);
             }
             ShardMail::Go { room, member, why, farewell } => {
                 self.host.vacate(&mut below!(self), room, member, why, farewell);
             }
             ShardMail::Lost { room, member } => {
-                self.host.member_lost(&mut below!(self), room, member)
+                self.host.member_lost(&mut below!(self), room, member);
             }
             ShardMail::Measured { room, member, round_trip } => {
                 self.host.measured(&mut below!(self), room, member, round_trip);
             }
-            ShardMail::Return { room, member, away, address } => {
-                self.host.member_returned(&mut below!(self), room, member, away, address);
+            ShardMail::Resume { room, member, away, address } => {
+                self.host.member_resumed(&mut below!(self), room, member, away, address);
             }
-            ShardMail::Renew { room, member, renewal } => {
-                self.host.renew_elsewhere(&mut below!(self), room, member, renewal);
+            ShardMail::ResumeCopy { room, member, resume_copy } => {
+                self.host.resume_copy_elsewhere(&mut below!(self), room, member, resume_copy);
             }
-            ShardMail::Returned { connection, room, number, body } => {
-                outlet!(self).renewed_elsewhere(connection, room, number, &body);
+            ShardMail::CopyResumed { connection, room, number, body } => {
+                outlet!(self).copy_resumed_elsewhere(connection, room, number, &body);
             }
-            ShardMail::Live { room, member } => {
-                self.host.member_live(&mut below!(self), room, member)
+            ShardMail::ResumeEnded { room, member } => {
+                self.host.member_resume_ended(&mut below!(self), room, member);
             }
             ShardMail::Receive { room, member, bytes } => {
-                self.host.receive(&mut below!(self), room, member, bytes)
+                self.host.receive(&mut below!(self), room, member, bytes);
             }
             ShardMail::Seated { connection, number, seat } => {
                 outlet!(self).seated(connection, number, seat);
@@ -184,7 +184,7 @@ impl Shard {
                 }
                 outlet!(self).read_again(connection);
                 // It may wait for this room.
-                outlet!(self).go_on_returning(connection);
+                outlet!(self).go_on_resuming(connection);
             }
             ShardMail::Relieve(address) => drop(outlet!(self).relieve(Some(&address))),
             ShardMail::Doom { connection, code, text, unless_away } => {
@@ -247,7 +247,7 @@ impl Shard {
             match waiting {
                 Waiting::Session(key) => self.host.catch_up_session(&mut below!(self), key),
                 Waiting::Member(room, member) => {
-                    self.host.serve_member(&mut below!(self), room, member)
+                    self.host.serve_member(&mut below!(self), room, member);
                 }
             }
             self.apply_effects();
@@ -261,14 +261,14 @@ impl Shard {
     /// Gives clients that came back their sessions, or new ones, as long as there is time.
     pub(in crate::shard) fn resume_sessions(&mut self) {
         outlet!(self).line_up_to_resume();
-        self.pacing.begin_part(&self.env, Part::Returns);
+        self.pacing.begin_part(&self.env, Part::Resumes);
         while !self.is_part_over() && self.by_outlet(|out| out.resume_next()) {}
         self.pacing.end_part(&self.env);
     }
 
     /// A connection has drained: what it missed follows.
     pub(in crate::shard) fn catch_up_all(&mut self, key: ConnectionKey) {
-        if outlet!(self).go_on_returning(key) {
+        if outlet!(self).go_on_resuming(key) {
             return;
         }
         self.topics.catch_up_channels(&mut outlet!(self), key);

@@ -71,7 +71,7 @@ impl Shard {
                 self.handle_user_message(key, room, message, payload, None);
             }
             ClientMessage::Ack(client::Ack { received }) => {
-                outlet!(self).acknowledged(key, received)
+                outlet!(self).acknowledged(key, received);
             }
             ClientMessage::Resync(client::Resync { room }) => {
                 if let Some(seat) = outlet!(self).seat_of(key, room, None) {
@@ -92,7 +92,7 @@ impl Shard {
             ClientMessage::Pong(client::Pong { nonce }) => outlet!(self).ponged(key, nonce),
             ClientMessage::Goodbye(client::Goodbye {}) => outlet!(self).let_go(key),
             ClientMessage::Hello(_) => {
-                outlet!(self).fail(key, ErrorCode::HelloExpected, "a second hello")
+                outlet!(self).fail(key, ErrorCode::HelloExpected, "a second hello");
             }
             ClientMessage::Join(client::Join { request, ref room }) => {
                 if outlet!(self).is_new_request(key, request) {

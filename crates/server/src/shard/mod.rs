@@ -195,7 +195,7 @@ impl Shard {
         if !self.host.parked_foundings.is_empty() {
             self.host.retry_parked_foundings(&mut below!(self));
         }
-        if !(self.sessions.coming_back.is_empty() && self.sessions.coming_back_lines.is_empty()) {
+        if !(self.sessions.to_resume.is_empty() && self.sessions.resume_lines.is_empty()) {
             self.resume_sessions();
         }
         self.apply_effects();
@@ -214,7 +214,7 @@ impl Shard {
     /// When [`advance`](Self::advance) has something to do, even if nothing comes in.
     pub(crate) fn next_deadline(&self) -> Option<Duration> {
         let at_once = !self.links.resumed.is_empty()
-            || !self.sessions.coming_back_lines.is_empty()
+            || !self.sessions.resume_lines.is_empty()
             || self.links.is_over_budget
             || !self.outbound.local_mail.is_empty()
             || !self.topics.devices.posts.is_empty()
@@ -229,7 +229,7 @@ impl Shard {
                 !(self.host.parked.is_empty() && self.host.parked_foundings.is_empty()),
                 PARKED_RETRY,
             ),
-            soon(!self.sessions.coming_back.is_empty(), PARKED_RETRY),
+            soon(!self.sessions.to_resume.is_empty(), PARKED_RETRY),
             soon(self.outbound.congested.contains(&true), CONGESTED_RETRY),
             self.host.schedule.next(),
             self.host.shard_lateness.next(),

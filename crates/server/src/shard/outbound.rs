@@ -48,7 +48,7 @@ pub(in crate::shard) enum Effect {
     /// The session of a connection was resumed.
     Resumed(ConnectionKey),
     /// The session of a connection takes output again.
-    Live(ConnectionKey),
+    ResumeEnded(ConnectionKey),
     /// The session of a connection was away for so long that it is over.
     AwayTooLong(ConnectionKey),
 }

@@ -19,7 +19,7 @@ pub(crate) enum Part {
     /// Input of clients.
     Input,
     /// Sessions that are resumed.
-    Returns,
+    Resumes,
     /// Snapshots, which have a [budget of their own](crate::shard::snapshots).
     Snapshots,
     /// Sockets that are closed.
@@ -35,7 +35,7 @@ impl Part {
             Self::Mail => Duration::from_millis(2),
             Self::Accepts => Duration::from_millis(3),
             Self::Input => Duration::from_millis(5),
-            Self::Returns => Duration::from_millis(6),
+            Self::Resumes => Duration::from_millis(6),
             Self::Snapshots => Duration::MAX,
             Self::Closes => Duration::from_millis(8),
         }
@@ -46,7 +46,7 @@ impl Part {
         match self {
             // Connections go as often as they come.
             Self::Input | Self::Closes => 10,
-            Self::Mail | Self::Accepts | Self::Returns | Self::Snapshots => 20,
+            Self::Mail | Self::Accepts | Self::Resumes | Self::Snapshots => 20,
         }
     }
 }

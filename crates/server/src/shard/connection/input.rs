@@ -4,10 +4,8 @@ use crate::shard::connection::{Links, Phase};
 use crate::shard::env::Stopwatch;
 use crate::shard::keys::ConnectionKey;
 
-/// one that comes byte by byte hides no silence.
-pub(in crate::shard) const PROGRESS_BYTES: u32 = 256;
-
 impl Links {
+    /// Keeps the rest of the input.
     pub(in crate::shard) fn keep(&mut self, key: ConnectionKey, rest: Vec<u8>) {
         if let Some(connection) = self.slab.get_mut(key)
             && connection.phase == Phase::Open

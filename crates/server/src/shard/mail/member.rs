@@ -18,7 +18,7 @@ pub(crate) enum Farewell {
 
 /// A session of another shard has come back.
 #[derive(Clone, Copy)]
-pub(crate) struct Renewal {
+pub(crate) struct ResumeCopy {
     /// The number of the return. The answer repeats it.
     pub(crate) number: u32,
     /// The copy that its client has.

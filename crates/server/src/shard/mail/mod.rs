@@ -27,7 +27,7 @@ use crate::shard::keys::{ConnectionKey, MemberKey, RoomKey, Seat};
 use crate::shard::mail::channel::ChannelMail;
 use crate::shard::mail::device::DeviceMail;
 use crate::shard::mail::join::{JoinRequest, Joiner};
-use crate::shard::mail::member::{Farewell, Renewal};
+use crate::shard::mail::member::{Farewell, ResumeCopy};
 use crate::shard::mail::user::UserMail;
 
 /// A message from one shard to another, or from the background to a shard.
@@ -44,13 +44,13 @@ pub(crate) enum ShardMail {
     Measured { room: RoomKey, member: MemberKey, round_trip: Duration },
     /// To the room's shard: the session has a connection again, from this address. Its client was
     /// not heard for `away`.
-    Return { room: RoomKey, member: MemberKey, away: Duration, address: Arc<Address> },
+    Resume { room: RoomKey, member: MemberKey, away: Duration, address: Arc<Address> },
     /// To the room's shard: its copy is the next to be brought up to date.
-    Renew { room: RoomKey, member: MemberKey, renewal: Renewal },
+    ResumeCopy { room: RoomKey, member: MemberKey, resume_copy: ResumeCopy },
     /// To the session's shard: the message that brings the copy up to date; empty if it is.
-    Returned { connection: ConnectionKey, room: RoomNumber, number: u32, body: Vec<u8> },
+    CopyResumed { connection: ConnectionKey, room: RoomNumber, number: u32, body: Vec<u8> },
     /// To the room's shard: the session takes output again.
-    Live { room: RoomKey, member: MemberKey },
+    ResumeEnded { room: RoomKey, member: MemberKey },
     /// To the room's shard: `bytes` of output for a member were written to the transport.
     Receive { room: RoomKey, member: MemberKey, bytes: usize },
     /// To the session's shard: the room agreed. `joined` follows with the room's next sync.

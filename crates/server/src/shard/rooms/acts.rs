@@ -11,7 +11,7 @@ use playfield_wire::{ErrorCode, RequestNumber};
 use crate::addresses::Address;
 use crate::shard::keys::{MemberKey, RoomKey};
 use crate::shard::mail::Act;
-use crate::shard::mail::member::{Farewell, Renewal};
+use crate::shard::mail::member::{Farewell, ResumeCopy};
 use crate::shard::rooms::host::{Below, RoomHost};
 use crate::shard::rooms::member::{MemberOutput, RemoteSession, farewell_to};
 use crate::shard::session::messages::duplicate;
@@ -133,7 +133,7 @@ impl RoomHost {
         member: MemberKey,
     ) {
         if let Some(session) = self.elsewhere(room, member) {
-            (session.held, session.doomed, session.renewal) = (true, false, None);
+            (session.held, session.doomed, session.resume_copy) = (true, false, None);
         }
         let began = below.env.stopwatch.read();
         if let Some(player) = self.player_of(room, member) {
@@ -143,7 +143,7 @@ impl RoomHost {
     }
 
     /// On the room's shard: the session of a member has a connection again.
-    pub(in crate::shard) fn member_returned(
+    pub(in crate::shard) fn member_resumed(
         &mut self,
         below: &mut Below<'_>,
         room: RoomKey,
@@ -152,7 +152,7 @@ impl RoomHost {
         address: Arc<Address>,
     ) {
         if let Some(session) = self.elsewhere(room, member) {
-            (session.held, session.doomed, session.renewal) = (true, false, None);
+            (session.held, session.doomed, session.resume_copy) = (true, false, None);
             session.address = address;
         }
         let began = below.env.stopwatch.read();
@@ -193,20 +193,20 @@ impl RoomHost {
 
     /// On the room's shard: the copy of a client that has come back is the next to be renewed. What
     /// the member is sent until it is live again would not arrive.
-    pub(in crate::shard) fn renew_elsewhere(
+    pub(in crate::shard) fn resume_copy_elsewhere(
         &mut self,
         below: &mut Below<'_>,
         room: RoomKey,
         member: MemberKey,
-        renewal: Renewal,
+        resume_copy: ResumeCopy,
     ) {
         let Some(session) = self.elsewhere(room, member) else { return };
-        (session.held, session.renewal) = (true, Some(renewal));
+        (session.held, session.resume_copy) = (true, Some(resume_copy));
         self.queue_snapshot_now(below, Waiting::Member(room, member));
     }
 
     /// On the room's shard: the session of a member takes output again.
-    pub(in crate::shard) fn member_live(
+    pub(in crate::shard) fn member_resume_ended(
         &mut self,
         below: &mut Below<'_>,
         room: RoomKey,

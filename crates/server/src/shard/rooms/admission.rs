@@ -186,7 +186,7 @@ impl Outlet<'_> {
         target: JoinTarget,
         ticket: Option<Box<TicketPass>>,
     ) {
-        if let Err(error) = self.links.take_pace(&mut self.env, key, Pace::Join) {
+        if let Err(error) = self.links.take_pace(self.env, key, Pace::Join) {
             give_back(ticket);
             return self.send_error(key, Some(request), None, &error);
         }

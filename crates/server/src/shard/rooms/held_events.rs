@@ -107,7 +107,7 @@ impl Outlet<'_> {
             (config.outbox_bytes_max, config.resume_bytes_max);
         if !self.links.is_held(key) {
             if bytes > outbox_bytes_max {
-                self.links.doom_unread(&mut self.env, key);
+                self.links.doom_unread(self.env, key);
             }
         } else if bytes > after
             && bytes > resume_bytes_max

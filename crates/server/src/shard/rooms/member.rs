@@ -15,7 +15,7 @@ use crate::shard::allowance::Allowance;
 use crate::shard::keys::{ConnectionKey, OfMember};
 use crate::shard::mail::Act;
 use crate::shard::mail::join::JoinRequest;
-use crate::shard::mail::member::{Farewell, Renewal};
+use crate::shard::mail::member::{Farewell, ResumeCopy};
 use crate::shard::slab::Slab;
 
 pub(crate) type Members = Slab<OfMember, Member>;
@@ -116,7 +116,7 @@ pub(crate) struct RemoteSession {
     /// The address that its client connects from.
     pub(crate) address: Arc<Address>,
     /// The return of its client that waits for what brings the copy up to date, if one does.
-    pub(crate) renewal: Option<Renewal>,
+    pub(crate) resume_copy: Option<ResumeCopy>,
     /// Acts that wait until its client has read more of what it was sent.
     pub(crate) waiting: VecDeque<Act>,
 }
@@ -136,7 +136,7 @@ impl RemoteSession {
             done: 0,
             took: Duration::ZERO,
             address,
-            renewal: None,
+            resume_copy: None,
             waiting: VecDeque::new(),
         }
     }

@@ -9,10 +9,10 @@ use playfield_wire::client::ResumeRoom;
 use crate::shard::keys::{ConnectionKey, Seat};
 use crate::shard::lines::Host;
 use crate::shard::mail::ShardMail;
-use crate::shard::mail::member::Renewal;
+use crate::shard::mail::member::ResumeCopy;
 use crate::shard::rooms::host::{Below, RoomHost};
 use crate::shard::rooms::member::MemberOutput;
-use crate::shard::session::catch_up::Step;
+use crate::shard::session::resuming::Step;
 use crate::shard::snapshots::{Payer, Waiting};
 
 impl RoomHost {
@@ -76,21 +76,21 @@ impl RoomHost {
 
     /// Serves a session on its way back, in its turn: at most one room brings its copy up to date.
     pub(in crate::shard) fn catch_up_session(&mut self, below: &mut Below<'_>, key: ConnectionKey) {
-        let mut has_renewed = false;
+        let mut has_resumed = false;
         while let Some(step) = outlet!(below).next_step(key) {
             match step {
-                Step::Renew(..) if has_renewed => {
+                Step::ResumeCopy(..) if has_resumed => {
                     let now = below.env.now;
                     return outlet!(below).queue_session(key, now);
                 }
-                Step::Renew(room, seat, copy) => {
-                    if !self.renew(below, key, room, seat, copy) {
+                Step::ResumeCopy(room, seat, copy) => {
+                    if !self.resume_room(below, key, room, seat, copy) {
                         return;
                     }
-                    has_renewed = true;
+                    has_resumed = true;
                 }
                 Step::SendAgain(last) => outlet!(below).send_again(key, last),
-                Step::GoLive => return outlet!(below).go_live(key),
+                Step::End => return outlet!(below).end_resume(key),
                 Step::StartOver => return outlet!(below).drop_connection(key),
             }
         }
@@ -98,7 +98,7 @@ impl RoomHost {
 
     /// Brings the client's copy of a room up to date. If that is not done yet, the session goes on
     /// when it can be.
-    fn renew(
+    fn resume_room(
         &mut self,
         below: &mut Below<'_>,
         key: ConnectionKey,
@@ -113,14 +113,14 @@ impl RoomHost {
         let Seat { shard, room, member } = seat;
         if shard != below.env.shard {
             let Some(resumption) = below.sessions.resumption(key) else { return false };
-            let renewal = Renewal { number: resumption.returns, copy };
-            let Some(returning) = resumption.returning() else { return false };
-            returning.asked = Some(number);
-            below.outbound.post(shard, ShardMail::Renew { room, member, renewal });
+            let resume_copy = ResumeCopy { number: resumption.resumes, copy };
+            let Some(resuming) = resumption.resuming() else { return false };
+            resuming.asked = Some(number);
+            below.outbound.post(shard, ShardMail::ResumeCopy { room, member, resume_copy });
             return false;
         }
-        match self.renew_copy(below, room, member, copy) {
-            Ok(body) => outlet!(below).renewed(key, number, &body),
+        match self.bring_up_to_date(below, room, member, copy) {
+            Ok(body) => outlet!(below).copy_resumed(key, number, &body),
             Err(ready_at) => {
                 outlet!(below).queue_session(key, ready_at);
                 return false;

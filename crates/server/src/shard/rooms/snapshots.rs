@@ -14,7 +14,7 @@ use crate::shard::connection::Kind;
 use crate::shard::connection::patience::Patience;
 use crate::shard::keys::{MemberKey, RoomKey};
 use crate::shard::mail::ShardMail;
-use crate::shard::mail::member::Renewal;
+use crate::shard::mail::member::ResumeCopy;
 use crate::shard::rooms::Hosted;
 use crate::shard::rooms::delivery::Delivery;
 use crate::shard::rooms::host::{Below, RoomHost};
@@ -33,7 +33,7 @@ impl RoomHost {
         room: RoomKey,
         key: MemberKey,
     ) {
-        let rate = snapshot_rate(&below.env);
+        let rate = snapshot_rate(below.env);
         self.make_up_for_syncs(below, room);
         let Some(hosted) = self.rooms.get_mut(room) else { return };
         let Some(member) = hosted.members.get_mut(key) else { return };
@@ -58,9 +58,9 @@ impl RoomHost {
         let Some(hosted) = self.rooms.get_mut(room) else { return };
         let Some(member) = hosted.members.get_mut(key) else { return };
         if let MemberOutput::Elsewhere(session) = &member.output
-            && let Some(renewal) = session.renewal
+            && let Some(resume_copy) = session.resume_copy
         {
-            return self.renew_for_other(below, room, key, renewal);
+            return self.resume_copy_for_other(below, room, key, resume_copy);
         }
         match &member.standing {
             _ if member.wants_snapshot => self.send_snapshot(below, room, key),
@@ -75,7 +75,7 @@ impl RoomHost {
     }
 
     fn send_snapshot(&mut self, below: &mut Below<'_>, room: RoomKey, key: MemberKey) {
-        let rate = snapshot_rate(&below.env);
+        let rate = snapshot_rate(below.env);
         self.make_up_for_syncs(below, room);
         let Some(hosted) = self.rooms.get_mut(room) else { return };
         let clock = hosted.clock(below.env.now);
@@ -99,7 +99,7 @@ impl RoomHost {
 
     /// Sends `joined` to a member that was there at the last sync, and had to wait for its turn.
     fn enter_late(&mut self, below: &mut Below<'_>, room: RoomKey, key: MemberKey) {
-        let rate = snapshot_rate(&below.env);
+        let rate = snapshot_rate(below.env);
         self.make_up_for_syncs(below, room);
         let Some(hosted) = self.rooms.get_mut(room) else { return };
         let clock = hosted.clock(below.env.now);
@@ -121,14 +121,14 @@ impl RoomHost {
     }
 
     /// Sends a session of another shard that has come back what brings the copy up to date.
-    fn renew_for_other(
+    fn resume_copy_for_other(
         &mut self,
         below: &mut Below<'_>,
         room: RoomKey,
         key: MemberKey,
-        renewal: Renewal,
+        resume_copy: ResumeCopy,
     ) {
-        let body = match self.renew_copy(below, room, key, renewal.copy) {
+        let body = match self.bring_up_to_date(below, room, key, resume_copy.copy) {
             Ok(body) => body,
             Err(ready_at) => {
                 return self.queue_snapshot(below, Waiting::Member(room, key), ready_at);
@@ -139,9 +139,9 @@ impl RoomHost {
         // What it was sent comes before the answer.
         delivery!(below, self).ship(member);
         let MemberOutput::Elsewhere(session) = &mut member.output else { return };
-        session.renewal = None;
-        let (shard, connection, number) = (session.shard, session.connection, renewal.number);
-        let answer = ShardMail::Returned { connection, room: member.number, number, body };
+        session.resume_copy = None;
+        let (shard, connection, number) = (session.shard, session.connection, resume_copy.number);
+        let answer = ShardMail::CopyResumed { connection, room: member.number, number, body };
         below.outbound.post(shard, answer);
     }
 
@@ -151,7 +151,7 @@ impl RoomHost {
     ///
     /// # Errors
     /// If it needs a snapshot sooner after others than may be: when it may have it.
-    pub(in crate::shard) fn renew_copy(
+    pub(in crate::shard) fn bring_up_to_date(
         &mut self,
         below: &mut Below<'_>,
         room: RoomKey,
@@ -159,7 +159,7 @@ impl RoomHost {
         copy: Option<ResumeRoom>,
     ) -> Result<Vec<u8>, Duration> {
         let mut body = Vec::new();
-        let (rate, place) = (snapshot_rate(&below.env), room);
+        let (rate, place) = (snapshot_rate(below.env), room);
         self.make_up_for_syncs(below, room);
         let Some(hosted) = self.rooms.get_mut(room) else { return Ok(body) };
         let clock = hosted.clock(below.env.now);

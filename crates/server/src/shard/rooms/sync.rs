@@ -84,7 +84,7 @@ impl RoomHost {
         let clock = hosted.clock(below.env.now);
         let every = below.env.node.config.check_every_syncs;
         let is_check_due = has_passed(every, regular_before, hosted.regular_syncs);
-        let rate = snapshot_rate(&below.env);
+        let rate = snapshot_rate(below.env);
         hosted.history.synced(clock, hosted.room.version());
         hosted.is_quiet = matches!(cause, Cause::Clock { .. })
             && hosted.room.version() == version + 1

@@ -39,7 +39,7 @@ impl Outlet<'_> {
         let ip = peer.address.ip();
         let address = self.env.node.addresses.of(**peer, self.env.now);
         if let Err(why) = connection.tally.come_from(address) {
-            self.links.note_crowded(&mut self.env, why, ip);
+            self.links.note_crowded(self.env, why, ip);
             self.drop_connection(key);
         }
     }

@@ -246,7 +246,7 @@ impl Outlet<'_> {
     /// A session has left a seat, here or on another shard.
     pub(in crate::shard) fn go(&mut self, seat: Seat, why: LeaveReason, farewell: Farewell) {
         let Seat { shard, room, member } = seat;
-        self.outbound.send(&self.env, shard, ShardMail::Go { room, member, why, farewell });
+        self.outbound.send(self.env, shard, ShardMail::Go { room, member, why, farewell });
     }
 
     /// Takes a connection from its service, with the reason.

@@ -63,7 +63,7 @@ impl Outlet<'_> {
         // Nobody can guess a token: who has one opened a session before, which counted then.
         let wanted = hello.resume.as_ref().and_then(|resume| Wanted::of(&node, resume));
         let pace = if wanted.is_some() { Pace::Resume } else { Pace::Session };
-        if let Err(error) = self.links.take_pace(&mut self.env, key, pace) {
+        if let Err(error) = self.links.take_pace(self.env, key, pace) {
             return self.refuse_hello(key, &error);
         }
         self.env.watch.enters_authenticator();
@@ -97,7 +97,7 @@ impl Outlet<'_> {
         }
         let opening = Opening { format, identity, resumable, mismatches, greeted };
         match wanted {
-            Some(wanted) => self.come_back_to_session(key, wanted, opening),
+            Some(wanted) => self.request_resume(key, wanted, opening),
             None => self.open_session(key, opening),
         }
     }

@@ -350,7 +350,7 @@ impl Outlet<'_> {
             None => http.ends = true,
         }
         if let Some(why) = is_crowded {
-            self.links.note_crowded(&mut self.env, why, client.address.ip());
+            self.links.note_crowded(self.env, why, client.address.ip());
         }
         self.links.append(key, |out| {
             out.extend_from_slice(&response);

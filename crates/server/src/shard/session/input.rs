@@ -6,7 +6,6 @@ use playfield_wire::framing::PREAMBLE;
 
 use crate::proxy::Client;
 use crate::shard::connection::http::{Http, period};
-use crate::shard::connection::input::PROGRESS_BYTES;
 use crate::shard::connection::transport::{Input, Opening, opening};
 use crate::shard::keys::ConnectionKey;
 use crate::shard::moment::Moment;
@@ -14,6 +13,8 @@ use crate::shard::session::outlet::Outlet;
 
 /// A client that sends so many bytes of a message within the time that it may be silent is not
 /// silent. A message of a million bytes may take as long as its own timeout, over a slow link too;
+/// one that comes byte by byte hides no silence.
+const PROGRESS_BYTES: u32 = 256;
 
 impl Outlet<'_> {
     /// Starts the timeout of a message that is not complete. What arrives of it later, or between

@@ -3,7 +3,6 @@
 mod acknowledging;
 mod arrival;
 pub(crate) mod by_number;
-pub(crate) mod catch_up;
 pub(crate) mod closing;
 mod echo;
 pub(crate) mod ending;
@@ -20,6 +19,7 @@ pub(crate) mod rates;
 mod relief;
 mod remote;
 mod resume;
+pub(crate) mod resuming;
 pub(crate) mod resumption;
 pub(crate) mod round_trips;
 mod service;
@@ -100,7 +100,7 @@ pub(crate) struct Allowances {
     /// How often it may ask for schemas.
     pub(crate) schemas: Allowance,
     /// How often its client may come back to it.
-    pub(crate) returns: Allowance,
+    pub(crate) resumes: Allowance,
     /// How many snapshots it may be sent in the room that it enters next: no more than were left in
     /// any that it left. Leaving and joining again does not reset the limit.
     pub(crate) snapshots: Allowance,

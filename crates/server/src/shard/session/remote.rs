@@ -118,20 +118,20 @@ impl Outlet<'_> {
                 self.admit_here(key, *join);
                 self.links.resumed.push(key);
             }
-            Purpose::Resume(comeback) => self.send_to_session(key, comeback),
+            Purpose::Resume(request) => self.send_resume(key, request),
         }
         key
     }
 
     /// A connection came back, because the mailbox was full that it was to go through.
-    pub(crate) fn come_back(&mut self, moving: Moving) -> ConnectionKey {
+    pub(crate) fn bounced(&mut self, moving: Moving) -> ConnectionKey {
         let (key, purpose) = self.take_in(moving, false);
         match purpose {
             Purpose::Join(join) => {
                 self.refuse_busy(key, *join);
                 self.links.resumed.push(key);
             }
-            Purpose::Resume(comeback) => self.try_again(key, comeback),
+            Purpose::Resume(request) => self.retry_resume(key, request),
         }
         key
     }
@@ -147,7 +147,7 @@ impl Outlet<'_> {
                 }
                 self.links.resumed.push(key);
             }
-            Purpose::Resume(comeback) => self.try_again(key, comeback),
+            Purpose::Resume(request) => self.retry_resume(key, request),
         }
         key
     }
@@ -166,7 +166,7 @@ impl Outlet<'_> {
             self.sessions.insert(key, session);
         }
         self.note_place(key);
-        self.go_on_returning(key);
+        self.go_on_resuming(key);
         if let Some((number, home)) = resumed {
             self.sessions.note_resumable(number, key);
             self.env.node.away.moved(number, home, self.env.shard);

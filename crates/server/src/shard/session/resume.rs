@@ -25,7 +25,7 @@ use crate::shard::mail::member::Farewell;
 use crate::shard::mail::resume::{Opening, ResumeRequest, Wanted};
 use crate::shard::outbound::Effect;
 use crate::shard::session::outlet::Outlet;
-use crate::shard::session::resumption::{Presence, Resumption, Returning};
+use crate::shard::session::resumption::{Presence, Resuming, Resumption};
 
 /// How long a client waits for its session while that is on the way to another shard.
 const ON_ITS_WAY_MAX: Duration = Duration::from_millis(200);
@@ -35,7 +35,7 @@ const PARTING_RETRY: Duration = Duration::from_secs(1);
 
 impl Outlet<'_> {
     /// A client with a token of this node wants its session back.
-    pub(super) fn come_back_to_session(
+    pub(super) fn request_resume(
         &mut self,
         key: ConnectionKey,
         wanted: Wanted,
@@ -43,45 +43,49 @@ impl Outlet<'_> {
     ) {
         opening.greeted.instead_of = Some(wanted.token.session);
         let (at, order) = (self.env.now, self.env.node.away.next_place());
-        self.send_to_session(key, Box::new(ResumeRequest { wanted, opening, at, order }));
+        self.send_resume(key, Box::new(ResumeRequest { wanted, opening, at, order }));
     }
 
     /// Sends a connection to the shard of the session that it wants.
-    pub(in crate::shard) fn send_to_session(
+    pub(in crate::shard) fn send_resume(
         &mut self,
         key: ConnectionKey,
-        comeback: Box<ResumeRequest>,
+        request: Box<ResumeRequest>,
     ) {
-        let Token { session, shard: home, .. } = comeback.wanted.token;
+        let Token { session, shard: home, .. } = request.wanted.token;
         let target = self.env.node.away.shard_of(session, home);
         if self.links.get(key).is_none() {
             return;
         }
-        let purpose = Purpose::Resume(comeback);
+        let purpose = Purpose::Resume(request);
         self.depart(key, Departure { target, purpose });
         if target == self.env.shard {
-            self.sessions.coming_back.push(key);
+            self.sessions.to_resume.push(key);
         } else {
             self.sessions.departing.push(key);
         }
     }
 
     /// Sends it there later, since that is not possible now.
-    pub(in crate::shard) fn try_again(&mut self, key: ConnectionKey, comeback: Box<ResumeRequest>) {
+    pub(in crate::shard) fn retry_resume(
+        &mut self,
+        key: ConnectionKey,
+        request: Box<ResumeRequest>,
+    ) {
         if self.links.get(key).is_none() {
             return;
         }
-        let (target, purpose) = (self.env.shard, Purpose::Resume(comeback));
+        let (target, purpose) = (self.env.shard, Purpose::Resume(request));
         self.depart(key, Departure { target, purpose });
-        self.sessions.coming_back.push(key);
+        self.sessions.to_resume.push(key);
     }
 
     /// Lines up clients that came back, by address.
     pub(in crate::shard) fn line_up_to_resume(&mut self) {
-        for key in std::mem::take(&mut self.sessions.coming_back) {
+        for key in std::mem::take(&mut self.sessions.to_resume) {
             if let Some(connection) = self.links.get(key) {
                 let host = Host(Arc::clone(connection.tally.address()));
-                self.sessions.coming_back_lines.push(host, End::Front, key);
+                self.sessions.resume_lines.push(host, End::Front, key);
             }
         }
     }
@@ -89,24 +93,24 @@ impl Outlet<'_> {
     /// Gives the next client that came back its session, or a new one. What it missed comes later,
     /// in a turn of its own. Returns whether there was one.
     pub(in crate::shard) fn resume_next(&mut self) -> bool {
-        let Some(key) = self.sessions.coming_back_lines.next() else { return false };
+        let Some(key) = self.sessions.resume_lines.next() else { return false };
         let began = self.env.stopwatch.read();
         let Some(departure) = self.take_departure(key) else { return true };
-        let Departure { purpose: Purpose::Resume(comeback), .. } = departure else { return true };
-        let Token { session, shard: home, .. } = comeback.wanted.token;
+        let Departure { purpose: Purpose::Resume(request), .. } = departure else { return true };
+        let Token { session, shard: home, .. } = request.wanted.token;
         let here = self.env.shard;
         if self.env.node.away.shard_of(session, home) != here {
-            self.send_to_session(key, comeback);
+            self.send_resume(key, request);
         } else if let Some(place) = self.sessions.find(session) {
-            self.resume(key, place, *comeback);
+            self.resume(key, place, *request);
             self.charge_since(place, began);
-        } else if home != here && self.env.now < comeback.at + ON_ITS_WAY_MAX {
-            self.try_again(key, comeback);
+        } else if home != here && self.env.now < request.at + ON_ITS_WAY_MAX {
+            self.retry_resume(key, request);
         } else {
-            self.open_instead(key, comeback.opening);
+            self.open_instead(key, request.opening);
         }
         let took = self.env.stopwatch.read().saturating_sub(began);
-        self.sessions.coming_back_lines.took(took);
+        self.sessions.resume_lines.took(took);
         true
     }
 
@@ -116,7 +120,7 @@ impl Outlet<'_> {
         if let Some(end) = over {
             return self.refuse_hello(key, &end.error);
         }
-        match self.links.take_pace(&mut self.env, key, Pace::Session) {
+        match self.links.take_pace(self.env, key, Pace::Session) {
             Ok(()) => self.open_session(key, opening),
             Err(error) => self.refuse_hello(key, &error),
         }
@@ -124,9 +128,9 @@ impl Outlet<'_> {
     }
 
     /// Gives the session at `key` the transport of the connection at `from`.
-    fn resume(&mut self, from: ConnectionKey, key: ConnectionKey, comeback: ResumeRequest) {
+    fn resume(&mut self, from: ConnectionKey, key: ConnectionKey, request: ResumeRequest) {
         let ResumeRequest { wanted: Wanted { token, received, copies }, opening, at: _, order } =
-            comeback;
+            request;
         let Some(connection) = self.links.get_mut(key) else { return };
         let address = Arc::clone(connection.tally.address());
         let format = connection.dialect.format;
@@ -148,7 +152,7 @@ impl Outlet<'_> {
             let text = format!("the session speaks {format}: resume it in the same format");
             return self.fail(from, ErrorCode::WrongFormat, &text);
         }
-        if order < resumption.returned {
+        if order < resumption.resumed_by {
             // It waited on its way to this shard. The client has given it up, and come back by
             // another connection since.
             let text = "a later connection has resumed the session";
@@ -156,8 +160,8 @@ impl Outlet<'_> {
         }
         let max = self.env.node.config.resumes_per_minute_max;
         let rate = Rate::per_minute("resumes_per_minute_max", max);
-        let mut returns = session.allowances().returns;
-        if let Err(error) = returns.check(self.env.now, rate) {
+        let mut resumes = session.allowances().resumes;
+        if let Err(error) = resumes.check(self.env.now, rate) {
             self.env.counters.resumes_refused += 1;
             return self.refuse_hello(from, &error);
         }
@@ -196,14 +200,14 @@ impl Outlet<'_> {
         let Some(session) = self.sessions.get_mut(key) else { return };
         let since = self.env.now.saturating_sub(away.min(self.env.node.config.session_grace()));
         session.credit(since, self.env.now);
-        returns.take(self.env.now, rate);
-        session.allowances_mut().returns = returns;
+        resumes.take(self.env.now, rate);
+        session.allowances_mut().resumes = resumes;
         let left =
             copies.iter().map(|copy| copy.room).filter(|room| session.has_left(*room)).collect();
         let number = session.number;
         let Some(resumption) = session.resumption.as_mut() else { return };
-        resumption.renew(token);
-        resumption.returned = order;
+        resumption.resumed(token);
+        resumption.resumed_by = order;
         // What the client has received was acknowledged; the rest is sent again.
         let gone = resumption.log.gone();
         for room in &mut session.rooms {
@@ -213,12 +217,12 @@ impl Outlet<'_> {
                 room.joined_at = 0;
             }
         }
-        resumption.presence = Presence::Returning(Box::new(Returning {
+        resumption.presence = Presence::Resuming(Box::new(Resuming {
             received,
             began: gone + 1,
             sent: gone,
             copies,
-            renewed: Vec::new(),
+            up_to_date: Vec::new(),
             asked: None,
             left,
         }));
@@ -232,11 +236,11 @@ impl Outlet<'_> {
         for Seat { shard, room, member } in self.seats(key) {
             if let Some(connection) = self.links.get(key) {
                 let address = Arc::clone(connection.tally.address());
-                let mail = ShardMail::Return { room, member, away, address };
-                self.outbound.send(&self.env, shard, mail);
+                let mail = ShardMail::Resume { room, member, away, address };
+                self.outbound.send(self.env, shard, mail);
             }
         }
-        self.go_on_returning(key);
+        self.go_on_resuming(key);
         self.links.resumed.push(key);
     }
 
@@ -388,7 +392,7 @@ impl Outlet<'_> {
     /// A session has lost its connection, and keeps this seat.
     pub(in crate::shard) fn lost(&mut self, seat: Seat) {
         let Seat { shard, room, member } = seat;
-        self.outbound.send(&self.env, shard, ShardMail::Lost { room, member });
+        self.outbound.send(self.env, shard, ShardMail::Lost { room, member });
     }
 
     /// A session has a new seat. If it has lost its connection in the meantime, the room learns

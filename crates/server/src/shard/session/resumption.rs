@@ -15,9 +15,9 @@ pub(crate) struct Resumption {
     /// The number of the client's last token.
     pub(crate) generation: u32,
     /// How often the client came back.
-    pub(crate) returns: u32,
+    pub(crate) resumes: u32,
     /// The place of the hello by which it came back last in the order of all.
-    pub(crate) returned: u64,
+    pub(crate) resumed_by: u64,
     /// Whether the client has spoken since the last `welcome`, so that it has the last token.
     pub(crate) confirmed: bool,
     /// Messages that were sent and are not confirmed.
@@ -35,11 +35,11 @@ pub(crate) enum Presence {
         since: Moment,
     },
     /// The client has come back, and its rooms bring their copies up to date.
-    Returning(Box<Returning>),
+    Resuming(Box<Resuming>),
 }
 
 /// A session on the way back: what its client has, and how far it is.
-pub(crate) struct Returning {
+pub(crate) struct Resuming {
     /// How many counted messages the client has handled.
     pub(crate) received: u64,
     /// The first counted message that it can still be sent.
@@ -49,7 +49,7 @@ pub(crate) struct Returning {
     /// The copies that the client has, in the order that it names them.
     pub(crate) copies: Vec<ResumeRoom>,
     /// The rooms whose copies are up to date.
-    pub(crate) renewed: Vec<RoomNumber>,
+    pub(crate) up_to_date: Vec<RoomNumber>,
     /// A room of another shard that was asked for what brings its copy up to date.
     pub(crate) asked: Option<RoomNumber>,
     /// Rooms that the client knows and the session had left before it came back, until the client
@@ -62,8 +62,8 @@ impl Resumption {
         Self {
             home,
             generation: 0,
-            returns: 0,
-            returned: 0,
+            resumes: 0,
+            resumed_by: 0,
             confirmed: true,
             log: Log::default(),
             received: Received::default(),
@@ -92,11 +92,11 @@ impl Resumption {
     /// The session is resumed with this token, which it accepts. A client that never received the
     /// last token gets that one again: however many answers are lost in a row, it can come back
     /// with the token that it has.
-    pub(crate) fn renew(&mut self, token: Token) {
+    pub(crate) fn resumed(&mut self, token: Token) {
         if token.generation == self.generation {
             self.generation = self.generation.wrapping_add(1);
         }
-        self.returns = self.returns.wrapping_add(1);
+        self.resumes = self.resumes.wrapping_add(1);
         self.confirmed = false;
     }
 
@@ -104,14 +104,14 @@ impl Resumption {
     pub(crate) fn away_since(&self) -> Option<Duration> {
         match self.presence {
             Presence::Away { since } => Some(since.time()),
-            Presence::Here | Presence::Returning(_) => None,
+            Presence::Here | Presence::Resuming(_) => None,
         }
     }
 
     /// The session on its way back.
-    pub(crate) fn returning(&mut self) -> Option<&mut Returning> {
+    pub(crate) fn resuming(&mut self) -> Option<&mut Resuming> {
         match &mut self.presence {
-            Presence::Returning(returning) => Some(returning),
+            Presence::Resuming(resuming) => Some(resuming),
             Presence::Here | Presence::Away { .. } => None,
         }
     }
@@ -127,12 +127,12 @@ mod tests {
         let first = resumption.token(7);
         for _ in 0..5 {
             assert!(resumption.takes(first));
-            resumption.renew(first);
+            resumption.resumed(first);
         }
         let second = resumption.token(7);
         assert!(resumption.takes(second) && second != first);
         // Once the client has shown that it has a token, the one before is of no use.
-        resumption.renew(second);
+        resumption.resumed(second);
         assert!(resumption.takes(second) && !resumption.takes(first));
         resumption.confirmed = true;
         assert!(resumption.takes(resumption.token(7)) && !resumption.takes(second));

@@ -167,7 +167,7 @@ impl Outlet<'_> {
             // Another measurement follows, so this one need not wait for space.
             if !self.outbound.congested[usize::from(shard)] {
                 let mail = ShardMail::Measured { room, member, round_trip };
-                self.outbound.send(&self.env, shard, mail);
+                self.outbound.send(self.env, shard, mail);
             }
         }
     }

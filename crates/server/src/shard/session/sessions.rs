@@ -37,9 +37,9 @@ pub(crate) struct Sessions {
     /// Connections that leave for another shard.
     pub(in crate::shard) departing: Vec<ConnectionKey>,
     /// Connections whose clients want a session of this shard back.
-    pub(in crate::shard) coming_back: Vec<ConnectionKey>,
+    pub(in crate::shard) to_resume: Vec<ConnectionKey>,
     /// Connections that want a session back and that a turn had no time for.
-    pub(in crate::shard) coming_back_lines: Lines<ConnectionKey>,
+    pub(in crate::shard) resume_lines: Lines<ConnectionKey>,
     /// Mail about sessions of users, for this and other shards.
     pub(in crate::shard) user_posts: VecDeque<(u16, UserMail)>,
 }
@@ -56,8 +56,8 @@ impl Sessions {
             rates: Rates::new(config),
             snapshots: Snapshots::default(),
             departing: Vec::new(),
-            coming_back: Vec::new(),
-            coming_back_lines: Lines::default(),
+            to_resume: Vec::new(),
+            resume_lines: Lines::default(),
             user_posts: VecDeque::new(),
         }
     }

@@ -162,7 +162,7 @@ fn being_lost_and_coming_back_are_charged_to_the_client() {
     let seat = seats.into_iter().find(|seat| usize::from(seat.shard) == shard).unwrap();
     let Seat { room, member, .. } = seat;
     let address = world.node.addresses.at([10, 0, 0, 1].into(), world.now);
-    let back = ShardMail::Return { room, member, away: Duration::ZERO, address };
+    let back = ShardMail::Resume { room, member, away: Duration::ZERO, address };
     for mail in [ShardMail::Lost { room, member }, back] {
         calm(&mut world, &mut ann);
         world.each_look_takes(LONG_SNAPSHOT);

@@ -1011,7 +1011,7 @@ impl World {
                 self.peers[client].place = None;
                 self.parcels[target].push_back(Parcel::Moved(client, moving));
             } else {
-                let key = self.shards[index].by_outlet(|out| out.come_back(moving));
+                let key = self.shards[index].by_outlet(|out| out.bounced(moving));
                 self.settle(client, index, key);
             }
         }

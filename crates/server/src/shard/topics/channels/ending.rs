@@ -101,7 +101,7 @@ impl Topics {
             self.leave_channel(out, number, &subscription.name, &subscription.stage, true);
             match subscription.stage {
                 Stage::Pending { request, .. } => {
-                    self.refuse_request(out, key, Some(request), error)
+                    out.refuse_request(key, Some(request), error);
                 }
                 Stage::Live { channel, .. } => {
                     let (code, text) = (error.code(), error.text().into());

@@ -75,14 +75,14 @@ impl Topics {
                 self.subscribed(out, connection, serial, &name, session, start);
             }
             ChannelMail::Published { connection, request, offset } => {
-                self.published(out, connection, request, offset);
+                out.published(connection, request, offset);
             }
             ChannelMail::Change { channel, change } => self.deliver_change(out, channel, &change),
             ChannelMail::Members { connection, request, members } => {
-                self.list_members(out, connection, request, &members);
+                out.list_members(connection, request, &members);
             }
             ChannelMail::History { connection, request, kind, past } => {
-                self.list_history(out, connection, request, kind, &past);
+                out.list_history(connection, request, kind, &past);
             }
         }
     }
@@ -110,7 +110,7 @@ impl Topics {
         session: u64,
         (live, leaves): (bool, bool),
     ) {
-        let (home, shard) = (self.home_of(out, name), out.env.shard);
+        let (home, shard) = (out.home_of(name), out.env.shard);
         if home == shard {
             self.unsubscribe(out, channel, (shard, session), (live, leaves));
         } else {
@@ -128,17 +128,12 @@ impl Topics {
         }
     }
 
-    /// The home of the channel of this name.
-    pub(super) fn home_of(&self, out: &mut Outlet<'_>, name: &str) -> u16 {
-        home_of(name, out.env.node.shards)
-    }
-
     /// Publishes for a room, a service or the program. What can't be published is counted, and
     /// logged.
     pub(crate) fn publish(&mut self, out: &mut Outlet<'_>, name: &str, payload: Payload) {
         match out.env.node.check_publication(name, &payload) {
             Ok(()) => {
-                let home = self.home_of(out, name);
+                let home = out.home_of(name);
                 if out.outbound.outgoing[usize::from(home)].len() >= out.env.node.config.mailbox_max
                 {
                     let text = "mailbox_max: the mailbox of the channel's shard is full";
@@ -173,20 +168,7 @@ impl Topics {
     ) -> Result<(crate::channel::Start, Option<Arc<Change>>), Error> {
         let rule = Arc::clone(out.env.node.channel_rule(name)?);
         let begun = self.channels.home.subscribe(name, &rule, subscribing, self.channels.now);
-        begun.map_err(|full| self.too_many_channels(out, full))
-    }
-
-    fn too_many_channels(&mut self, out: &mut Outlet<'_>, full: Full) -> Error {
-        let config = &out.env.node.config;
-        let text = match full {
-            Full::Node => format!("channels_max: there are {} channels", config.channels_max),
-            Full::Creator => {
-                out.env.counters.channels_refused_by_address += 1;
-                let most = config.channels_per_address_max;
-                format!("channels_per_address_max: your address has created {most} channels")
-            }
-        };
-        Error::new(ErrorCode::Limit, text)
+        begun.map_err(|full| out.too_many_channels(full))
     }
 
     /// Publishes in a channel whose home this is, and says at which offset; 0 if nobody subscribes
@@ -204,7 +186,7 @@ impl Topics {
         if let Some(shard) = self.channels.home.overfull() {
             self.mail_channel(out, shard, ChannelMail::RelieveHistories);
         }
-        match published.map_err(|full| self.too_many_channels(out, full))? {
+        match published.map_err(|full| out.too_many_channels(full))? {
             Published::To(channel, publication) => {
                 out.env.counters.publications += 1;
                 let offset = publication.offset;
@@ -265,5 +247,25 @@ impl Topics {
             }
         }
         missed
+    }
+}
+
+impl Outlet<'_> {
+    /// The home of the channel of this name.
+    pub(super) fn home_of(&mut self, name: &str) -> u16 {
+        home_of(name, self.env.node.shards)
+    }
+
+    fn too_many_channels(&mut self, full: Full) -> Error {
+        let config = &self.env.node.config;
+        let text = match full {
+            Full::Node => format!("channels_max: there are {} channels", config.channels_max),
+            Full::Creator => {
+                self.env.counters.channels_refused_by_address += 1;
+                let most = config.channels_per_address_max;
+                format!("channels_per_address_max: your address has created {most} channels")
+            }
+        };
+        Error::new(ErrorCode::Limit, text)
     }
 }

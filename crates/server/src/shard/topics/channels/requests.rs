@@ -189,7 +189,7 @@ impl Topics {
             None => own.subscriptions.push(Subscription { name: Arc::clone(&name), stage }),
         }
         let (shard, connection) = (out.env.shard, key);
-        let home = self.home_of(out, &name);
+        let home = out.home_of(&name);
         let mail =
             ChannelMail::Subscribe { shard, connection, serial, name, member, since, creator };
         self.mail_home(out, key, home, mail);
@@ -236,7 +236,7 @@ impl Topics {
         let read = Payload::read(rule.payload_kind(), connection.dialect.format, payload);
         let payload = read.map_err(|error| Error::new(ErrorCode::BadPayload, error.to_string()))?;
         out.env.node.check_size(payload.as_slice().len())?;
-        let home = self.home_of(out, name);
+        let home = out.home_of(name);
         let answers = request.map(|request| (out.env.shard, key, request));
         let name = name.into();
         self.mail_home(
@@ -258,7 +258,7 @@ impl Topics {
     ) {
         match out.admit_to_channel(key, name, Wish::Members) {
             Ok(_) => {
-                let home = self.home_of(out, name);
+                let home = out.home_of(name);
                 let (shard, connection, name) = (out.env.shard, key, name.into());
                 let mail = ChannelMail::ListMembers { shard, connection, request, name };
                 self.mail_home(out, key, home, mail);
@@ -281,7 +281,7 @@ impl Topics {
         let count_max = if limit == 0 { listed_max } else { listed_max.min(limit as usize) };
         match out.admit_to_channel(key, name, Wish::History) {
             Ok(rule) => {
-                let home = self.home_of(out, name);
+                let home = out.home_of(name);
                 let mail = ChannelMail::ReadHistory {
                     shard: out.env.shard,
                     connection: key,

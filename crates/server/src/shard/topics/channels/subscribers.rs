@@ -208,7 +208,7 @@ impl Topics {
             Ok(start) => start,
             Err(error) => {
                 all.swap_remove(at);
-                return self.refuse_request(out, key, Some(request), &error);
+                return out.refuse_request(key, Some(request), &error);
             }
         };
         let Ok(rule) = out.env.node.channel_rule(name).cloned() else { return };
@@ -242,83 +242,6 @@ impl Topics {
         out.send(key, &message);
         self.catch_up_channel(out, channel, place);
     }
-
-    /// Answers a session that has published.
-    pub(super) fn published(
-        &mut self,
-        out: &mut Outlet<'_>,
-        key: ConnectionKey,
-        request: RequestNumber,
-        offset: Result<u64, Error>,
-    ) {
-        match offset {
-            Ok(offset) => {
-                out.send(key, &ServerMessage::Published(server::Published { request, offset }));
-            }
-            Err(error) => self.refuse_request(out, key, Some(request), &error),
-        }
-    }
-
-    /// Answers a session that asked for the members.
-    pub(super) fn list_members(
-        &mut self,
-        out: &mut Outlet<'_>,
-        key: ConnectionKey,
-        request: RequestNumber,
-        members: &Members,
-    ) {
-        let Members { sequence, count, members } = members;
-        let info = |member: &'_ Member| MemberInfo {
-            session: member.session,
-            user: member.user.as_deref().map(|user| Cow::Owned(user.to_owned())),
-            name: Cow::Owned((*member.name).to_owned()),
-        };
-        let members = members.iter().map(info).collect();
-        let (sequence, count) = (*sequence, *count);
-        let message = ServerMessage::Members(server::Members { request, sequence, count, members });
-        out.send(key, &message);
-    }
-
-    /// Answers a session that asked for past publications.
-    pub(super) fn list_history(
-        &mut self,
-        out: &mut Outlet<'_>,
-        key: ConnectionKey,
-        request: RequestNumber,
-        kind: PayloadKind,
-        past: &Past,
-    ) {
-        let Some(format) = out.links.get(key).map(|connection| connection.dialect.format) else {
-            return;
-        };
-        let publications = past
-            .publications
-            .iter()
-            .map(|publication| PastPublication {
-                offset: publication.offset,
-                user: publication.user.as_deref().map(Cow::Borrowed),
-                payload: publication.payload.written(format),
-            })
-            .collect();
-        let (epoch, offset, bytes) = (past.epoch, past.offset, kind == PayloadKind::Bytes);
-        let message =
-            ServerMessage::History(server::History { request, epoch, offset, bytes, publications });
-        out.send(key, &message);
-    }
-
-    pub(super) fn refuse_request(
-        &mut self,
-        out: &mut Outlet<'_>,
-        key: ConnectionKey,
-        request: Option<RequestNumber>,
-        error: &Error,
-    ) {
-        let (code, text) = (error.code(), error.text().into());
-        let retry_after_ms = error.retry_after_ms();
-        let message =
-            ServerMessage::Error(server::Error { request, room: None, code, text, retry_after_ms });
-        out.send(key, &message);
-    }
 }
 
 /// Leaves out of what a subscriber has missed the oldest that it may not have wait for it, because
@@ -350,4 +273,81 @@ fn presence(channel: u64, change: &Change) -> ServerMessage<'_> {
         user: member.user.as_deref().map(Cow::Borrowed),
         name: Cow::Borrowed(&member.name),
     })
+}
+
+impl Outlet<'_> {
+    /// Answers a session that asked for the members.
+    pub(super) fn list_members(
+        &mut self,
+        key: ConnectionKey,
+        request: RequestNumber,
+        members: &Members,
+    ) {
+        let Members { sequence, count, members } = members;
+        let info = |member: &'_ Member| MemberInfo {
+            session: member.session,
+            user: member.user.as_deref().map(|user| Cow::Owned(user.to_owned())),
+            name: Cow::Owned((*member.name).to_owned()),
+        };
+        let members = members.iter().map(info).collect();
+        let (sequence, count) = (*sequence, *count);
+        let message = ServerMessage::Members(server::Members { request, sequence, count, members });
+        self.send(key, &message);
+    }
+
+    /// Answers a session that asked for past publications.
+    pub(super) fn list_history(
+        &mut self,
+        key: ConnectionKey,
+        request: RequestNumber,
+        kind: PayloadKind,
+        past: &Past,
+    ) {
+        let Some(format) = self.links.get(key).map(|connection| connection.dialect.format) else {
+            return;
+        };
+        let publications = past
+            .publications
+            .iter()
+            .map(|publication| PastPublication {
+                offset: publication.offset,
+                user: publication.user.as_deref().map(Cow::Borrowed),
+                payload: publication.payload.written(format),
+            })
+            .collect();
+        let (epoch, offset, bytes) = (past.epoch, past.offset, kind == PayloadKind::Bytes);
+        let message =
+            ServerMessage::History(server::History { request, epoch, offset, bytes, publications });
+        self.send(key, &message);
+    }
+
+    pub(super) fn refuse_request(
+        &mut self,
+        key: ConnectionKey,
+        request: Option<RequestNumber>,
+        error: &Error,
+    ) {
+        let (code, text) = (error.code(), error.text().into());
+        let retry_after_ms = error.retry_after_ms();
+        let message =
+            ServerMessage::Error(server::Error { request, room: None, code, text, retry_after_ms });
+        self.send(key, &message);
+    }
+}
+
+impl Outlet<'_> {
+    /// Answers a session that has published.
+    pub(super) fn published(
+        &mut self,
+        key: ConnectionKey,
+        request: RequestNumber,
+        offset: Result<u64, Error>,
+    ) {
+        match offset {
+            Ok(offset) => {
+                self.send(key, &ServerMessage::Published(server::Published { request, offset }));
+            }
+            Err(error) => self.refuse_request(key, Some(request), &error),
+        }
+    }
 }

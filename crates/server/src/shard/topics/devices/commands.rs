@@ -226,7 +226,7 @@ impl Topics {
             let unsent = connection.unsent();
             if !connection.held && unsent > 0 && unsent + body.len() > bytes_max {
                 let text = format!("outbox_bytes_max: more than {bytes_max} bytes are unsent");
-                out.links.doom(&mut out.env, key, ErrorCode::TooSlow, text);
+                out.links.doom(out.env, key, ErrorCode::TooSlow, text);
                 continue;
             }
             let write = |_: Format, out: &mut Vec<u8>| out.extend_from_slice(body);

@@ -59,7 +59,7 @@ impl Topics {
             let is_unsent = |message: u64| match presence {
                 Presence::Here => false,
                 Presence::Away { .. } => log.is_held(message),
-                Presence::Returning(returning) => message > returning.sent,
+                Presence::Resuming(resuming) => message > resuming.sent,
             };
             let Some(message) = own.expired.iter().copied().find(|of| is_unsent(*of)) else {
                 break;

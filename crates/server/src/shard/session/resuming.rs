@@ -18,23 +18,23 @@ use crate::shard::mail::ShardMail;
 use crate::shard::mail::member::Farewell;
 use crate::shard::outbound::Effect;
 use crate::shard::session::outlet::Outlet;
-use crate::shard::session::resumption::{Presence, Returning};
+use crate::shard::session::resumption::{Presence, Resuming};
 use crate::shard::session::{Session, SessionRoom};
 
 /// The next step of a session on its way back.
 pub(in crate::shard) enum Step {
     /// A room brings the client's copy up to date.
-    Renew(RoomNumber, Seat, Option<ResumeRoom>),
+    ResumeCopy(RoomNumber, Seat, Option<ResumeRoom>),
     /// Counted messages are sent again, up to this one.
     SendAgain(u64),
     /// Nothing is missing any more.
-    GoLive,
+    End,
     /// Rooms had more to say meanwhile than is kept: the client has to come back once more, to
     /// learn what is lost.
     StartOver,
 }
 
-impl Returning {
+impl Resuming {
     /// The next step of the session; `None` while a room of another shard has not answered.
     fn next(&mut self, session: &Session, gone: u64, sent: u64) -> Option<Step> {
         let joined = |room: &&SessionRoom| {
@@ -43,12 +43,12 @@ impl Returning {
         let rooms = || session.rooms.iter().filter(joined);
         if let Some(asked) = self.asked.take_if(|asked| rooms().all(|room| room.number != *asked)) {
             // It has left that room meanwhile.
-            self.renewed.push(asked);
+            self.up_to_date.push(asked);
         }
         if self.asked.is_some() {
             return None;
         }
-        let due = || rooms().filter(|room| !self.renewed.contains(&room.number));
+        let due = || rooms().filter(|room| !self.up_to_date.contains(&room.number));
         let known = |room: &&SessionRoom| room.joined_at <= self.received;
         let named = self.copies.iter().find_map(|copy| {
             let room = due().filter(known).find(|room| room.number == copy.room)?;
@@ -61,28 +61,26 @@ impl Returning {
         if let Some((room, copy)) = next
             && let Some(seat) = room.seat
         {
-            return Some(Step::Renew(room.number, seat, copy));
+            return Some(Step::ResumeCopy(room.number, seat, copy));
         }
         if gone > self.sent {
             return Some(Step::StartOver);
         }
         let joined = due().map(|room| room.joined_at).filter(|at| *at > self.sent);
         let next = joined.min().unwrap_or(sent);
-        Some(if self.sent < sent { Step::SendAgain(next) } else { Step::GoLive })
+        Some(if self.sent < sent { Step::SendAgain(next) } else { Step::End })
     }
 }
 
 impl Outlet<'_> {
     /// Goes on with a session that is on its way back, if it is one.
-    pub(in crate::shard) fn go_on_returning(&mut self, key: ConnectionKey) -> bool {
-        let is_returning = self
-            .sessions
-            .resumption(key)
-            .is_some_and(|resumption| resumption.returning().is_some());
-        if is_returning {
+    pub(in crate::shard) fn go_on_resuming(&mut self, key: ConnectionKey) -> bool {
+        let is_resuming =
+            self.sessions.resumption(key).is_some_and(|resumption| resumption.resuming().is_some());
+        if is_resuming {
             self.queue_session(key, self.env.now);
         }
-        is_returning
+        is_resuming
     }
 
     pub(in crate::shard) fn next_step(&mut self, key: ConnectionKey) -> Option<Step> {
@@ -95,7 +93,7 @@ impl Outlet<'_> {
         let (gone, sent) = (resumption.log.gone(), resumption.log.sent());
         let mut presence = std::mem::replace(&mut resumption.presence, Presence::Here);
         let step = match &mut presence {
-            Presence::Returning(returning) => returning.next(session, gone, sent),
+            Presence::Resuming(resuming) => resuming.next(session, gone, sent),
             Presence::Here | Presence::Away { .. } => None,
         };
         if let Some(resumption) = session.resumption.as_mut() {
@@ -105,7 +103,7 @@ impl Outlet<'_> {
     }
 
     /// On the session's shard: a room elsewhere has sent what brings the client's copy up to date.
-    pub(in crate::shard) fn renewed_elsewhere(
+    pub(in crate::shard) fn copy_resumed_elsewhere(
         &mut self,
         key: ConnectionKey,
         room: RoomNumber,
@@ -114,20 +112,25 @@ impl Outlet<'_> {
     ) {
         let Some(resumption) = self.sessions.resumption(key) else { return };
         // The answer to a connection that was lost since says nothing of this one.
-        if resumption.returns == number
-            && let Some(returning) = resumption.returning()
-            && returning.asked.take_if(|asked| *asked == room).is_some()
+        if resumption.resumes == number
+            && let Some(resuming) = resumption.resuming()
+            && resuming.asked.take_if(|asked| *asked == room).is_some()
         {
-            self.renewed(key, room, body);
-            self.go_on_returning(key);
+            self.copy_resumed(key, room, body);
+            self.go_on_resuming(key);
         }
     }
 
-    pub(in crate::shard) fn renewed(&mut self, key: ConnectionKey, room: RoomNumber, body: &[u8]) {
+    pub(in crate::shard) fn copy_resumed(
+        &mut self,
+        key: ConnectionKey,
+        room: RoomNumber,
+        body: &[u8],
+    ) {
         if let Some(resumption) = self.sessions.resumption(key)
-            && let Some(returning) = resumption.returning()
+            && let Some(resuming) = resumption.resuming()
         {
-            returning.renewed.push(room);
+            resuming.up_to_date.push(room);
         }
         if !body.is_empty() {
             self.links.write_again(key, body);
@@ -142,9 +145,9 @@ impl Outlet<'_> {
         let Some(resumption) = self.sessions.resumption(key) else { return };
         // Nothing is added to it meanwhile.
         let log = std::mem::take(&mut resumption.log);
-        let Some(returning) = resumption.returning() else { return };
-        let mut missing = std::mem::take(&mut returning.left);
-        let first = std::mem::replace(&mut returning.sent, last) + 1;
+        let Some(resuming) = resumption.resuming() else { return };
+        let mut missing = std::mem::take(&mut resuming.left);
+        let first = std::mem::replace(&mut resuming.sent, last) + 1;
         for (count, (_, body)) in (log.gone() + 1..).zip(log.unacknowledged()) {
             if count < first {
                 continue;
@@ -163,36 +166,36 @@ impl Outlet<'_> {
         let Some(resumption) = self.sessions.resumption(key) else { return };
         resumption.log = log;
         resumption.log.sent_again();
-        if let Some(returning) = resumption.returning() {
-            returning.left = missing;
+        if let Some(resuming) = resumption.resuming() {
+            resuming.left = missing;
         }
     }
 
     /// The client has all that it missed, and is sent what is new.
-    pub(in crate::shard) fn go_live(&mut self, key: ConnectionKey) {
+    pub(in crate::shard) fn end_resume(&mut self, key: ConnectionKey) {
         let Some(connection) = self.links.get_mut(key) else { return };
         connection.held = false;
         connection.lagging = false;
         let Some(session) = self.sessions.get_mut(key) else { return };
         let Some(resumption) = session.resumption.as_mut() else { return };
         let presence = std::mem::replace(&mut resumption.presence, Presence::Here);
-        let Presence::Returning(returning) = presence else { return };
+        let Presence::Resuming(resuming) = presence else { return };
         let seats: Vec<_> = session
             .rooms
             .iter()
             .filter_map(|room| {
-                let is_told = room.request.is_some() || returning.renewed.contains(&room.number);
+                let is_told = room.request.is_some() || resuming.up_to_date.contains(&room.number);
                 Some((room.seat?, is_told))
             })
             .collect();
         // Why it left these was forgotten, but it must know that it did.
-        for room in returning.left {
+        for room in resuming.left {
             let (code, text) = (ErrorCode::ConnectionLost, "the player left the room meanwhile");
             let left =
                 ServerMessage::Left(server::Left { request: None, room, code, text: text.into() });
             self.send(key, &left);
         }
-        self.outbound.effects.push_back(Effect::Live(key));
+        self.outbound.effects.push_back(Effect::ResumeEnded(key));
         for (seat, is_told) in seats {
             let Seat { shard, room, member } = seat;
             if !is_told {
@@ -200,7 +203,7 @@ impl Outlet<'_> {
                 self.go(seat, LeaveReason::ConnectionLost, Farewell::None);
             } else {
                 // What changed since its copy was brought up to date follows.
-                self.outbound.send(&self.env, shard, ShardMail::Live { room, member });
+                self.outbound.send(self.env, shard, ShardMail::ResumeEnded { room, member });
             }
         }
     }
