@@ -156,8 +156,9 @@ impl Shard {
     pub(crate) fn visit(&mut self, key: ConnectionKey) {
         self.links.visit.begin(self.env.stopwatch.read());
         self.links.visited = Some(key);
-        if let Some(connection) = self.links.get_mut(key) {
-            connection.pause.turn = false;
+        let Some(connection) = self.links.get_mut(key) else { return };
+        connection.pause.turn = false;
+        if !connection.partial.is_empty() || connection.is_in_messages() {
             self.handle_kept(key);
             self.apply_effects();
         }
@@ -178,7 +179,7 @@ impl Shard {
             }
             self.links.read_late.push(key);
         }
-        self.links.count_bytes(key);
+        self.links.is_over_budget |= connection.count_bytes();
         comes_back
     }
 

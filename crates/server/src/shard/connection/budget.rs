@@ -26,6 +26,20 @@ impl Connection {
         let bytes = buffers + self.logged as usize + input + layer + self.waiting_bytes as usize;
         bytes / PIECE_BYTES * PIECE_BYTES
     }
+
+    /// Counts what it holds now. Returns whether that is more than before, and its address or all
+    /// hold too much.
+    #[inline]
+    pub(in crate::shard) fn count_bytes(&mut self) -> bool {
+        let bytes = self.holds();
+        let before = self.tally.bytes();
+        if bytes == before {
+            return false;
+        }
+        self.tally.holds(bytes);
+        let address = self.tally.address();
+        bytes > before && (address.is_over() || address.is_node_over())
+    }
 }
 
 impl Links {
@@ -44,16 +58,8 @@ impl Links {
     /// Counts what a connection holds now.
     #[inline]
     pub(in crate::shard) fn count_bytes(&mut self, key: ConnectionKey) {
-        let Some(connection) = self.slab.get_mut(key) else { return };
-        let bytes = connection.holds();
-        let before = connection.tally.bytes();
-        if bytes == before {
-            return;
-        }
-        connection.tally.holds(bytes);
-        if bytes > before {
-            let address = connection.tally.address();
-            self.is_over_budget |= address.is_over() || address.is_node_over();
+        if let Some(connection) = self.slab.get_mut(key) {
+            self.is_over_budget |= connection.count_bytes();
         }
     }
 }

@@ -286,6 +286,11 @@ impl Connection {
         matches!(self.input, Input::Service(number, _) if number == service)
     }
 
+    /// Whether it is a service's, by WebSocket.
+    pub(crate) fn is_in_messages(&self) -> bool {
+        matches!(self.input, Input::Service(_, Some(_)))
+    }
+
     /// Whether what is written to it has to be in messages of a WebSocket.
     pub(crate) fn is_websocket(&self) -> bool {
         matches!(self.dialect.framing, Framing::WebSocket(_))
@@ -544,8 +549,7 @@ impl Links {
 
     /// Whether the connection is a service's, by WebSocket.
     pub(crate) fn is_in_messages(&self, key: ConnectionKey) -> bool {
-        let is_it = |of: &Connection| matches!(of.input, Input::Service(_, Some(_)));
-        self.get(key).is_some_and(is_it)
+        self.get(key).is_some_and(Connection::is_in_messages)
     }
 
     /// Charges a connection for work that was done for it alone.
@@ -609,24 +613,11 @@ impl Links {
         self.get(key).is_some_and(|connection| connection.held)
     }
 
-    /// Appends one message: what `write` appends, in the connection's framing.
+    /// The outbox of a connection, to append to.
     #[inline]
-    pub(crate) fn append_message(&mut self, key: ConnectionKey, write: impl FnOnce(&mut Vec<u8>)) {
-        let Some(connection) = self.slab.get_mut(key) else { return };
-        let dialect = connection.dialect;
-        self.messages_out += 1;
-        fill(connection, key, &mut self.buffers, &mut self.dirty, |out| {
-            dialect.write_with(out, write);
-            true
-        });
-    }
-
-    /// Has a connection come up as one to be written to, so that what it holds is counted.
-    pub(crate) fn mark_dirty(&mut self, key: ConnectionKey) {
-        let Some(connection) = self.slab.get_mut(key) else { return };
-        if !std::mem::replace(&mut connection.dirty, true) {
-            self.dirty.push_back(key);
-        }
+    pub(crate) fn outbox(&mut self, key: ConnectionKey) -> Option<OpenOutbox<'_>> {
+        let Self { slab, buffers, dirty, messages_out, .. } = self;
+        Some(OpenOutbox { connection: slab.get_mut(key)?, key, buffers, dirty, messages_out })
     }
 
     /// Appends a message that is counted already, or fleeting, even if the connection is held.
@@ -711,6 +702,35 @@ impl Links {
         }
         connection.blocked = true;
         false
+    }
+}
+
+/// A connection that something is appended to.
+pub(crate) struct OpenOutbox<'a> {
+    pub(crate) connection: &'a mut Connection,
+    key: ConnectionKey,
+    buffers: &'a mut Buffers,
+    dirty: &'a mut VecDeque<ConnectionKey>,
+    messages_out: &'a mut u64,
+}
+
+impl OpenOutbox<'_> {
+    /// Appends one message: what `write` appends, in the connection's framing.
+    #[inline]
+    pub(crate) fn append_message(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
+        let dialect = self.connection.dialect;
+        *self.messages_out += 1;
+        fill(self.connection, self.key, self.buffers, self.dirty, |out| {
+            dialect.write_with(out, write);
+            true
+        });
+    }
+
+    /// Has the connection come up as one to be written to, so that what it holds is counted.
+    pub(crate) fn mark_dirty(&mut self) {
+        if !std::mem::replace(&mut self.connection.dirty, true) {
+            self.dirty.push_back(self.key);
+        }
     }
 }
 

@@ -37,33 +37,29 @@ impl Outlet<'_> {
         kind: Kind,
         write: impl FnOnce(Format, &mut Vec<u8>),
     ) {
-        let Some(connection) = self.links.get_mut(key) else { return };
-        if connection.is_closing() {
+        let Some(mut outbox) = self.links.outbox(key) else { return };
+        if outbox.connection.is_closing() {
             return;
         }
-        let dialect = connection.dialect;
-        let format = dialect.format;
+        let format = outbox.connection.dialect.format;
         if let Kind::Counted(room) = kind
-            && connection.resumable
-            && let Some(session) = self.sessions.get_mut(key)
-            && let Some(resumption) = session.resumption.as_mut()
+            && outbox.connection.resumable
+            && let Some(resumption) = self.sessions.resumption(key)
         {
             let log = &mut resumption.log;
-            let passage = if connection.held { Passage::Held } else { Passage::Sent };
+            let is_held = outbox.connection.held;
+            let passage = if is_held { Passage::Held } else { Passage::Sent };
             let bytes_max = self.env.node.config.resume_bytes_max;
             let body = log.push(room, bytes_max, passage, |out| write(format, out));
-            if connection.held {
+            if is_held {
                 // Nothing is written, but what it holds is counted.
-                self.links.mark_dirty(key);
+                outbox.mark_dirty();
             } else {
-                self.links.append_message(key, |out| out.extend_from_slice(body));
+                outbox.append_message(|out| out.extend_from_slice(body));
             }
-            let logged = narrowed(resumption.log.memory());
-            if let Some(connection) = self.links.get_mut(key) {
-                connection.logged = logged;
-            }
-        } else if !connection.is_away() {
-            self.links.append_message(key, |out| write(format, out));
+            outbox.connection.logged = narrowed(log.memory());
+        } else if !outbox.connection.is_away() {
+            outbox.append_message(|out| write(format, out));
         }
     }
 
