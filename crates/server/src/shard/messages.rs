@@ -1,5 +1,12 @@
 //! Messages of clients, on the way to the parts of a shard that they are for.
 
+use std::borrow::Cow;
+
+use playfield_wire::client::ClientMessage;
+use playfield_wire::message::MessageRef;
+use playfield_wire::server::ServerMessage;
+use playfield_wire::{ErrorCode, Format, RequestNumber, RoomNumber, client, server};
+
 use crate::shard::Shard;
 use crate::shard::keys::ConnectionKey;
 use crate::shard::mail::Act;
@@ -7,11 +14,6 @@ use crate::shard::mail::join::JoinTarget;
 use crate::shard::moment::Moment;
 use crate::shard::session::messages::{RoomWish, work, wrong_format};
 use crate::tickets::is_ticket;
-use playfield_wire::client::ClientMessage;
-use playfield_wire::message::MessageRef;
-use playfield_wire::server::ServerMessage;
-use playfield_wire::{ErrorCode, Format, RequestNumber, RoomNumber, client, server};
-use std::borrow::Cow;
 
 impl Shard {
     /// Handles one message, which came as text, as binary, or by a transport that has only one

@@ -6,10 +6,10 @@
 //! (`docs/architecture.md`). A turn is:
 //!
 //! 1. [`begin`](Shard::begin) with the time, then [`mail`](Shard::mail),
-//!    [`accepted`](Outlet::accepted), [`accepted_for`](Shard::accepted_for),
-//!    [`received_behind`](Shard::received_behind), [`hung_up`](Outlet::hung_up) as they happen;
+//!    [`accepted`](session::outlet::Outlet::accepted), [`accepted_for`](Shard::accepted_for),
+//!    [`received_behind`](Shard::received_behind), [`hung_up`](session::outlet::Outlet::hung_up) as they happen;
 //! 2. [`advance`](Shard::advance): ticks, syncs, timers and timeouts that are due;
-//! 3. writing: [`next_dirty`](Shard::next_dirty), [`unsent`](Links::unsent),
+//! 3. writing: [`next_dirty`](Shard::next_dirty), [`unsent`](connection::Links::unsent),
 //!    [`wrote`](Shard::wrote);
 //! 4. taking what else came of it: connections that leave, mail, sockets that change hands or go.
 

@@ -253,7 +253,7 @@ pub(super) fn is_behind(delivery: &mut Delivery<'_>, member: &Member) -> bool {
 }
 
 /// Whether too much waits for a member's client for a snapshot to follow it. When the client has
-/// read it, the member [catches up](Shard::catch_up).
+/// read it, the member [catches up](RoomHost::catch_up).
 pub(super) fn is_loaded(delivery: &mut Delivery<'_>, output: &MemberOutput) -> bool {
     match output {
         MemberOutput::Here(connection) => delivery.links.is_loaded(*connection),

@@ -1,14 +1,14 @@
 //! New connections, of clients and of proxies.
 
-use crate::addresses::Tally;
-use crate::shard::connection::Connection;
-use crate::shard::env::SHUTTING_DOWN;
 use std::net::SocketAddr;
 
 use playfield_wire::ErrorCode;
 
+use crate::addresses::Tally;
 use crate::proxy::Client;
+use crate::shard::connection::Connection;
 use crate::shard::connection::transport::Input;
+use crate::shard::env::SHUTTING_DOWN;
 use crate::shard::keys::ConnectionKey;
 use crate::shard::session::outlet::Outlet;
 
