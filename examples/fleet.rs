@@ -10,9 +10,11 @@ use std::sync::OnceLock;
 use std::time::Duration;
 
 use playfield::NodeHandle;
+use playfield::axum::body::Bytes as Body;
+use playfield::axum::extract::Path;
 use playfield::channel::{Access, ChannelRule};
 use playfield::device::{Cursor, Device, Fleet, FleetSettings, Gone, Registration, Target};
-use playfield::http::{Request, Response};
+use playfield::http::Failure;
 use playfield::prelude::*;
 use playfield::service::{Command, Frame, NativeFrames, Peer, Service};
 
@@ -131,7 +133,7 @@ impl Service for Wire {
 }
 
 /// `GET /devices`: a line each, with the id, whether it is alive, and its tags.
-async fn list(_: Request, node: NodeHandle) -> String {
+async fn list(node: NodeHandle) -> String {
     let devices = node.devices().list(Cursor::default(), 1_000).devices;
     let line = |device: &Device| {
         let alive = if device.is_silent() { "silent" } else { "alive" };
@@ -141,18 +143,20 @@ async fn list(_: Request, node: NodeHandle) -> String {
 }
 
 /// `POST /devices/{id}`, with a value as the body: the value that the device answers.
-async fn command(request: Request, node: NodeHandle) -> Result<Response> {
-    let id = request.param("id").unwrap_or_default();
-    let (value, patience) = (number(request.body())?, Duration::from_secs(5));
-    let answer: f64 = node.devices().request(id, &value, patience).await?;
-    Ok(Response::text(format!("{answer}\n")))
+async fn command(node: NodeHandle, Path(id): Path<String>, body: Body) -> Result<String, Failure> {
+    let (value, patience) = (number(&body)?, Duration::from_secs(5));
+    let answer: f64 = node.devices().request(&id, &value, patience).await?;
+    Ok(format!("{answer}\n"))
 }
 
 /// `POST /tags/{tag}`, with a value as the body: to how many devices it was sent.
-async fn command_all(request: Request, node: NodeHandle) -> Result<Response> {
-    let tag = request.param("tag").unwrap_or_default();
-    let devices = node.devices().push(Target::tag(tag), &number(request.body())?)?;
-    Ok(Response::text(format!("{devices} devices\n")))
+async fn command_all(
+    node: NodeHandle,
+    Path(tag): Path<String>,
+    body: Body,
+) -> Result<String, Failure> {
+    let devices = node.devices().push(Target::tag(&tag), &number(&body)?)?;
+    Ok(format!("{devices} devices\n"))
 }
 
 fn main() -> ExitCode {

@@ -10,7 +10,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use playfield::http::Request;
+use playfield::axum::extract::Path;
+use playfield::http::Failure;
 use playfield::identity::{KeyError, Keys, Signer, Ticket, Tickets};
 use playfield::prelude::*;
 use playfield::{NodeHandle, Reservation, SeatFor};
@@ -173,14 +174,13 @@ struct Ranked {
 
 impl Ranked {
     /// `POST /ranked/{player}`. The website that sends it knows who its users are.
-    async fn ticket(self: Arc<Self>, request: Request, node: NodeHandle) -> Result<String> {
+    async fn ticket(self: Arc<Self>, player: String, node: NodeHandle) -> Result<String, Failure> {
         let place = self.players.fetch_add(1, Ordering::Relaxed);
         let key = format!("ranked-{}", place / PLAYERS);
         // A ticket creates no room.
         node.find_or_create::<Match>(&key, &Setup { mode: "ranked".into() }).await?;
-        let player = request.param("player").unwrap_or_default();
         let seat = ["white", "black"][place % PLAYERS];
-        self.sign(&key, player, seat).map_err(|error| error.to_string().into())
+        self.sign(&key, &player, seat).map_err(|error| error.to_string().into())
     }
 
     fn sign(&self, match_key: &str, player: &str, seat: &str) -> Result<String, KeyError> {
@@ -193,7 +193,8 @@ impl Ranked {
 fn with_tickets(server: Server) -> Result<Server, KeyError> {
     let (signer, public_key) = Signer::generate()?;
     let ranked = Arc::new(Ranked { signer, players: AtomicUsize::new(0) });
-    let ticket = move |request, node| ranked.clone().ticket(request, node);
+    let ticket =
+        move |Path(player): Path<String>, node: NodeHandle| ranked.clone().ticket(player, node);
     let tickets = Tickets::new(Keys::pem(public_key)?);
     Ok(server.route("POST", "/ranked/{player}", ticket).tickets(tickets))
 }

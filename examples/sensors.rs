@@ -4,7 +4,8 @@
 //! `curl -d 21.5 http://127.0.0.1:7350/stations/home/kitchen`.
 
 use playfield::NodeHandle;
-use playfield::http::{Request, Response};
+use playfield::axum::extract::Path;
+use playfield::http::Failure;
 use playfield::prelude::*;
 
 /// What a station's sensors have measured last.
@@ -39,16 +40,18 @@ impl On<Measured> for Station {
 }
 
 /// `POST /stations/{station}/{sensor}`, with a number as the body.
-async fn measured(request: Request, node: NodeHandle) -> Result<Response> {
-    let value: Option<f64> = request.text().and_then(|text| text.trim().parse().ok());
-    let value = value.filter(|value| value.is_finite()).ok_or("the body must be a number")?;
-    let sensor = request.param("sensor").unwrap_or_default().to_owned();
+async fn measured(
+    node: NodeHandle,
+    Path((station, sensor)): Path<(String, String)>,
+    body: String,
+) -> Result<String, Failure> {
+    let value = body.trim().parse().ok().filter(|value: &f64| value.is_finite());
+    let value = value.ok_or("the body must be a number")?;
     // The station's room has its name as the key. It is created when it is first needed.
-    let station = request.param("station").unwrap_or_default();
-    let room = node.find_or_create::<Station>(station, &()).await?;
+    let room = node.find_or_create::<Station>(&station, &()).await?;
     // An error, such as that of a station with too many sensors, becomes the response: here a 422.
     let sensors = node.ask(&room, &Measured { sensor, value }).await?;
-    Ok(Response::text(format!("{sensors} sensors\n")))
+    Ok(format!("{sensors} sensors\n"))
 }
 
 fn main() -> ExitCode {

@@ -5,7 +5,9 @@ use std::io;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use playfield::http::{Request, Response};
+use playfield::axum::extract::Path;
+use playfield::axum::http::StatusCode;
+use playfield::axum::response::{IntoResponse, Response};
 use playfield::prelude::{Bytes, Data as _};
 use playfield::{Error, ErrorCode, Format, NodeHandle, Result, Running, Server, Subscriber};
 
@@ -27,6 +29,22 @@ pub(crate) struct Links {
 enum Way {
     Link(Arc<Link>),
     Scripted(Arc<Scripted>),
+}
+
+/// The parameters of a request's path, by name.
+pub(crate) struct Request(HashMap<String, String>);
+
+/// The parameters, as a handler takes them; none if the path has none.
+type Params = Option<Path<HashMap<String, String>>>;
+
+impl Request {
+    fn of(params: Params) -> Self {
+        Self(params.map_or_else(HashMap::new, |Path(params)| params))
+    }
+
+    pub(crate) fn param(&self, name: &str) -> Option<&str> {
+        self.0.get(name).map(String::as_str)
+    }
 }
 
 /// The address of a node, and its certificate in DER.
@@ -100,24 +118,25 @@ impl Links {
 /// Adds the controls.
 pub(crate) fn routes(server: Server, links: &Arc<Links>) -> Server {
     let opening = Arc::clone(links);
-    let open = move |request: Request, _: NodeHandle| {
-        let opened = opening.open(&request);
+    let open = move |params: Params| {
+        let opened = opening.open(&Request::of(params));
         async move { answer(opened) }
     };
     let acting = Arc::clone(links);
-    let act = move |request: Request, _: NodeHandle| {
+    let act = move |params: Params| {
         let links = Arc::clone(&acting);
-        async move { answer(act(&links, &request).await) }
+        async move { answer(act(&links, &Request::of(params)).await) }
     };
     let known = Arc::clone(links);
-    let certificate = move |request: Request, _: NodeHandle| {
-        let certificate = known.certificate(&request);
+    let certificate = move |params: Params| {
+        let certificate = known.certificate(&Request::of(params));
         async move { answer(certificate) }
     };
     let other = links.other_handle.clone();
-    let command = move |request: Request, node: NodeHandle| {
+    let command = move |params: Params, node: NodeHandle| {
         let other = other.clone();
         async move {
+            let request = Request::of(params);
             let done = match devices::command(&node, &request).await {
                 Err(error) if error.code() == ErrorCode::UnknownDevice => {
                     devices::command(&other, &request).await
@@ -128,9 +147,9 @@ pub(crate) fn routes(server: Server, links: &Arc<Links>) -> Server {
         }
     };
     let user =
-        |request: Request, node: NodeHandle| async move { answer(moderate(&node, &request)) };
-    let ticket = |request: Request, _: NodeHandle| async move { answer(tickets::sign(&request)) };
-    let generate = |request: Request, _: NodeHandle| async move { answer(generated(&request)) };
+        async |params: Params, node: NodeHandle| answer(moderate(&node, &Request::of(params)));
+    let ticket = async |params: Params| answer(tickets::sign(&Request::of(params)));
+    let generate = async |params: Params| answer(generated(&Request::of(params)));
     server
         .route("GET", "/link", open.clone())
         .route("GET", "/link/{node}", open)
@@ -212,9 +231,6 @@ fn moderate(node: &NodeHandle, request: &Request) -> Result<String> {
 
 /// Pages of any host may ask, as those of runners in browsers do.
 fn answer(answer: Result<String>) -> Response {
-    let answer = match answer {
-        Ok(text) => Response::text(text),
-        Err(error) => Response::error(400, error.to_string()),
-    };
-    answer.with_header("Access-Control-Allow-Origin", "*")
+    let answer = answer.map_err(|error| (StatusCode::BAD_REQUEST, error.to_string()));
+    ([("Access-Control-Allow-Origin", "*")], answer).into_response()
 }

@@ -4,8 +4,9 @@ use std::time::Duration;
 
 use playfield::NodeHandle;
 use playfield::device::{Device, Fleet, FleetSettings};
-use playfield::http::Request;
 use playfield::prelude::*;
+
+use crate::control::Request;
 
 /// How long an answer may take.
 const ANSWER_MAX: Duration = Duration::from_secs(10);

@@ -3,9 +3,10 @@
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use playfield::Server;
-use playfield::http::Request;
 use playfield::identity::{KeyError, Keys, Signer, Ticket, Tickets};
 use playfield::prelude::*;
+
+use crate::control::Request;
 
 /// Of signatures that prove nothing: everybody may ask for one.
 const SECRET: &[u8] = b"the secret of the scenario server, which everybody knows";

@@ -19,12 +19,14 @@
 
 use std::time::Duration;
 
-use playfield_http::{Request, Response};
+use axum::http::StatusCode;
+use axum::response::Response;
 use playfield_server::{NodeHandle, RoomOrder, ShardStats, Subscriber, settings};
 use playfield_state::PlayerId;
 use serde_json::{Map, Value, json};
 
 use crate::query::{Answered, Refusal, body, number, segment};
+use crate::request::{self, Request};
 use crate::shown;
 
 /// The longest page of the list of rooms.
@@ -51,7 +53,7 @@ pub(crate) async fn answer(path: &str, request: &Request, node: &NodeHandle) -> 
         _ => Err(Refusal(404, format!("the console has no {} /api/{path}", request.method()))),
     };
     match answered {
-        Ok(value) => Response::json(value.to_string()),
+        Ok(value) => request::json(StatusCode::OK, &value),
         Err(refusal) => refusal.into(),
     }
 }

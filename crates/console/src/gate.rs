@@ -15,12 +15,15 @@ use std::net::IpAddr;
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
-use playfield_http::{Request, Response};
+use axum::http::HeaderValue;
+use axum::http::header::RETRY_AFTER;
+use axum::response::Response;
 use ring::digest::{SHA256, digest};
 use ring::rand::{self, SystemRandom};
 
 use crate::attempts::{Attempts, Digest, is_same};
 use crate::query::Refusal;
+use crate::request::{self, Request};
 
 /// The header that pages of other origins can't send without the console's permission.
 const OWN_HEADER: &str = "x-playfield-console";
@@ -66,13 +69,14 @@ impl Gate {
     ///
     /// # Errors
     /// The answer, if not.
+    #[expect(clippy::result_large_err, reason = "a response is made for few")]
     pub(crate) fn check(&self, request: &Request, from: IpAddr) -> Result<Passed, Response> {
         let is_api = request.path().starts_with("/api/");
         let refuse = |status, text: &str| {
             Err(if is_api {
                 Refusal(status, text.to_owned()).into()
             } else {
-                Response::error(status, format!("{text}\n"))
+                request::text(status, text)
             })
         };
         if self.token.is_none() && !request.header("host").is_some_and(is_loopback) {
@@ -115,11 +119,13 @@ impl Gate {
                 }
                 Ok(false) => refuse(401, "the token is wrong"),
                 Err(wait) => {
-                    let seconds = (wait.as_secs() + 1).to_string();
+                    let seconds = wait.as_secs() + 1;
                     let text =
                         format!("too many wrong tokens were tried; try again in {seconds} s");
-                    refuse(429, &text)
-                        .map_err(|refusal| refusal.with_header("retry-after", seconds))
+                    refuse(429, &text).map_err(|mut refusal: Response| {
+                        refusal.headers_mut().insert(RETRY_AFTER, HeaderValue::from(seconds));
+                        refusal
+                    })
                 }
             };
         }

@@ -6,8 +6,8 @@
 //!                            └─────▶ api ──▶ the node's operator ──▶ shards
 //! ```
 //!
-//! It has a port of its own and a thread of its own, so it answers while shards are busy, and costs
-//! nothing while nobody looks.
+//! It has a port of its own, and is served on the node's control thread, so it answers while shards
+//! are busy, and costs nothing while nobody looks.
 
 mod api;
 mod attempts;
@@ -17,22 +17,16 @@ mod messages;
 mod pages;
 mod places;
 mod query;
+mod request;
 mod shown;
 
 use std::io;
 use std::net::{SocketAddr, TcpListener};
-use std::thread;
 
 use playfield_server::{NodeHandle, reach};
-use tokio::runtime::Builder;
 
 use gate::Gate;
 use listener::Listener;
-
-/// By how much the console's thread is nicer than the shards: where both want a core, the console
-/// gets a tenth of it.
-#[cfg(target_os = "linux")]
-const NICE: i32 = 10;
 
 /// A console that listens, and serves once the node runs.
 #[derive(Debug)]
@@ -73,42 +67,23 @@ impl Console {
     }
 
     /// Serves the console of this node, until the node ends.
-    ///
-    /// # Errors
-    /// If its thread can't be started.
-    pub fn serve(self, node: NodeHandle) -> io::Result<()> {
+    pub fn serve(self, node: NodeHandle) {
         let Self { socket, address, gate } = self;
         let hint = reach::hint(address, false);
         let token = token_hint(&hint, gate.has_token());
-        let runtime = Builder::new_current_thread().enable_all().build()?;
-        thread::Builder::new().name("playfield-console".into()).spawn(move || {
-            yield_to_shards();
-            let served = runtime.block_on(async {
-                let socket = tokio::net::TcpListener::from_std(socket)?;
-                Listener::new(socket, gate, node).run().await;
-                io::Result::Ok(())
-            });
-            if let Err(error) = served {
-                log::error!("the console ends: {error}");
+        node.clone().spawn(async move {
+            match tokio::net::TcpListener::from_std(socket) {
+                Ok(socket) => Listener::new(socket, gate, node).run().await,
+                Err(error) => log::error!("the console can't be served: {error}"),
             }
-            runtime.shutdown_background();
-        })?;
+        });
         log::info!("console at http://{address}{hint}{token}");
-        Ok(())
     }
 }
 
 /// What must be set beside the address that a hint names, if it names one.
 fn token_hint(hint: &str, has_token: bool) -> &'static str {
     if !has_token && hint.contains("listen on") { ", and set console_token" } else { "" }
-}
-
-/// Lets rooms come first: polling the console makes its thread busy, with states to write as JSON.
-fn yield_to_shards() {
-    // Elsewhere this would hold for the whole process. If the system refuses, the console is as
-    // urgent as a shard.
-    #[cfg(target_os = "linux")]
-    let _ = rustix::process::nice(NICE);
 }
 
 #[cfg(test)]

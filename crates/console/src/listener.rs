@@ -1,24 +1,30 @@
 //! Connections of browsers to the console.
 
-use std::io;
+use std::convert::Infallible;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use playfield_http::{Limits, Parser, Request, Response, Sending, Step};
+use axum::http::HeaderValue;
+use axum::http::header::{CONNECTION, HOST, SET_COOKIE};
+use axum::response::Response;
+use http_body_util::{BodyExt, LengthLimitError, Limited};
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
 use playfield_server::NodeHandle;
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::time::{Instant, sleep, timeout, timeout_at};
+use tokio::time::{sleep, timeout};
 
-use crate::api;
 use crate::gate::Gate;
-use crate::pages;
 use crate::places::{Place, Places};
+use crate::request::{self, Request};
+use crate::{api, pages};
 
-/// How long a connection may be silent between requests, or take to read an answer.
+/// How long the next request of a connection may take, up to the end of its head.
 const SILENCE_MAX: Duration = Duration::from_secs(30);
-/// How long a request may take to arrive, from its first byte.
+/// How long the body of a request may take to arrive.
 const REQUEST_MAX: Duration = Duration::from_secs(10);
 /// The longest body of a request, in bytes.
 const BODY_BYTES_MAX: usize = 256 << 10;
@@ -72,100 +78,47 @@ impl Listener {
     }
 }
 
-async fn serve(
-    mut stream: TcpStream,
-    from: IpAddr,
-    place: Place,
-    gate: Arc<Gate>,
-    node: NodeHandle,
-) {
+async fn serve(stream: TcpStream, from: IpAddr, place: Place, gate: Arc<Gate>, node: NodeHandle) {
     let _ = stream.set_nodelay(true);
+    let place = Arc::new(place);
+    let service = service_fn(move |request| {
+        let (place, gate, node) = (Arc::clone(&place), Arc::clone(&gate), node.clone());
+        async move {
+            place.answers();
+            let response = match whole(request).await {
+                Ok(request) => answer(&request, from, &gate, &node).await,
+                Err(refusal) => refusal,
+            };
+            // A browser that does not read its answer keeps nobody out.
+            place.waits();
+            Ok::<_, Infallible>(secured(response))
+        }
+    });
+    let mut protocol = http1::Builder::new();
+    protocol.timer(TokioTimer::new()).header_read_timeout(SILENCE_MAX);
     // A browser that went away needs no notice.
-    let _ = requests(&mut stream, from, &place, &gate, &node).await;
+    let _ = protocol.serve_connection(TokioIo::new(stream), service).await;
 }
 
-/// Answers the requests of a connection, one after the other.
-async fn requests(
-    stream: &mut TcpStream,
-    from: IpAddr,
-    place: &Place,
-    gate: &Gate,
-    node: &NodeHandle,
-) -> io::Result<()> {
-    let mut requests = Requests::default();
-    loop {
-        place.waits();
-        let request = match requests.next(stream).await? {
-            Some(Ok(request)) => request,
-            Some(Err(refusal)) => return send(stream, refusal, &Sending::default()).await,
-            None => return Ok(()),
-        };
-        place.answers();
-        let head = request.head();
-        let sending = Sending {
-            head_only: head.method() == "HEAD",
-            keeps_alive: head.keeps_alive(),
-            is_http_1_0: head.is_http_1_0(),
-            date: None,
-        };
-        let response = answer(&request, from, gate, node).await;
-        send(stream, response, &sending).await?;
-        if !sending.keeps_alive {
-            return Ok(());
-        }
+/// Reads a request to its end, or says what is wrong with it.
+async fn whole(request: hyper::Request<Incoming>) -> Result<Request, Response> {
+    let (parts, body) = request.into_parts();
+    let body = Limited::new(body, BODY_BYTES_MAX).collect();
+    let closing = |status, text: &str| {
+        let mut response = request::text(status, text);
+        response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+        response
+    };
+    if parts.headers.get_all(HOST).iter().count() != 1 {
+        return Err(closing(400, "a request needs one Host header"));
     }
-}
-
-/// What a connection has sent.
-struct Requests {
-    parser: Parser,
-    input: Vec<u8>,
-    consumed: usize,
-}
-
-impl Default for Requests {
-    fn default() -> Self {
-        let limits = Limits { body_bytes_max: BODY_BYTES_MAX, ..Limits::default() };
-        Self { parser: Parser::new(limits), input: Vec::new(), consumed: 0 }
-    }
-}
-
-impl Requests {
-    /// The next request, or what is to be said about one that is none. `None` at the end.
-    ///
-    /// # Errors
-    /// If the connection fails, is silent, or takes too long over a request.
-    async fn next(
-        &mut self,
-        stream: &mut (impl AsyncRead + Unpin),
-    ) -> io::Result<Option<Result<Request, Response>>> {
-        let mut has_begun = false;
-        let mut last = Instant::now() + SILENCE_MAX;
-        loop {
-            match self.parser.parse(&self.input[self.consumed..]) {
-                Ok((taken, step)) => {
-                    self.consumed += taken;
-                    match step {
-                        Step::Complete(request) => return Ok(Some(Ok(request))),
-                        Step::Partial if taken == 0 => {}
-                        Step::Partial | Step::Head => continue,
-                    }
-                }
-                Err(error) => {
-                    let refusal = Response::error(error.status(), format!("{error}\n"));
-                    return Ok(Some(Err(refusal)));
-                }
-            }
-            self.input.drain(..self.consumed);
-            self.consumed = 0;
-            if timeout_at(last, stream.read_buf(&mut self.input)).await?? == 0 {
-                return Ok(None);
-            }
-            if !has_begun {
-                has_begun = true;
-                last = Instant::now() + REQUEST_MAX;
-            }
+    match timeout(REQUEST_MAX, body).await {
+        Ok(Ok(body)) => Ok(Request::new(parts, body.to_bytes())),
+        Ok(Err(error)) if error.is::<LengthLimitError>() => {
+            Err(closing(413, "the body is too large"))
         }
+        Ok(Err(_)) => Err(closing(400, "the body can't be read")),
+        Err(_) => Err(closing(408, "the body was not complete in time")),
     }
 }
 
@@ -174,75 +127,19 @@ async fn answer(request: &Request, from: IpAddr, gate: &Gate, node: &NodeHandle)
         Ok(cookie) => cookie,
         Err(refusal) => return refusal,
     };
-    let response = match request.path().strip_prefix("/api/") {
+    let mut response = match request.path().strip_prefix("/api/") {
         Some(path) => api::answer(path, request, node).await,
         None => pages::page(request),
     };
-    match cookie {
-        Some(cookie) => response.with_header("set-cookie", cookie),
-        None => response,
+    if let Some(cookie) = cookie.and_then(|cookie| HeaderValue::from_str(&cookie).ok()) {
+        response.headers_mut().insert(SET_COOKIE, cookie);
     }
+    response
 }
 
-async fn send(stream: &mut TcpStream, response: Response, sending: &Sending<'_>) -> io::Result<()> {
-    let response = SECURITY
-        .into_iter()
-        .fold(response, |response, (name, value)| response.with_header(name, value));
-    let mut bytes = Vec::new();
-    response.write(&mut bytes, sending);
-    timeout(SILENCE_MAX, stream.write_all(&bytes)).await?
-}
-
-#[cfg(test)]
-mod tests {
-    use std::io::ErrorKind;
-
-    use tokio::io::{AsyncWriteExt, duplex};
-    use tokio::time::{Instant, sleep};
-
-    use super::{REQUEST_MAX, Requests, SILENCE_MAX};
-
-    /// The clock is simulated: it stands still while there is something to do.
-    fn simulated(test: impl Future<Output = ()>) {
-        let mut runtime = tokio::runtime::Builder::new_current_thread();
-        runtime.enable_time().start_paused(true).build().unwrap().block_on(test);
+fn secured(mut response: Response) -> Response {
+    for (name, value) in SECURITY {
+        response.headers_mut().insert(name, HeaderValue::from_static(value));
     }
-
-    #[test]
-    fn a_request_that_trickles_is_given_up() {
-        simulated(async {
-            let (mut browser, mut stream) = duplex(64);
-            tokio::spawn(async move {
-                let _ = browser.write_all(b"GET /api/node HTTP/1.1\r\nHost: x\r\nX-A: ").await;
-                while browser.write_all(b"a").await.is_ok() {
-                    sleep(REQUEST_MAX / 10).await;
-                }
-            });
-            let began = Instant::now();
-            let error = Requests::default().next(&mut stream).await.unwrap_err();
-            assert_eq!((error.kind(), began.elapsed()), (ErrorKind::TimedOut, REQUEST_MAX));
-        });
-    }
-
-    #[test]
-    fn a_connection_may_be_silent_between_requests_for_a_while() {
-        simulated(async {
-            let (mut browser, mut stream) = duplex(64);
-            let mut requests = Requests::default();
-            tokio::spawn(async move {
-                for _ in 0..2 {
-                    sleep(SILENCE_MAX * 9 / 10).await;
-                    browser.write_all(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n").await.unwrap();
-                }
-                sleep(SILENCE_MAX * 2).await;
-            });
-            for _ in 0..2 {
-                let request = requests.next(&mut stream).await.unwrap();
-                assert_eq!(request.unwrap().unwrap().path(), "/");
-            }
-            let began = Instant::now();
-            let error = requests.next(&mut stream).await.unwrap_err();
-            assert_eq!((error.kind(), began.elapsed()), (ErrorKind::TimedOut, SILENCE_MAX));
-        });
-    }
+    response
 }

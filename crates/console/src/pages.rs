@@ -1,7 +1,11 @@
 //! The pages of the console, which are built in.
 
-use playfield_http::{Request, Response};
+use axum::http::HeaderValue;
+use axum::http::header::{ALLOW, CONTENT_TYPE};
+use axum::response::{IntoResponse, Response};
 use playfield_web::{CONSOLE_PAGE, CONSOLE_SCRIPT, CONSOLE_STYLE};
+
+use crate::request::{self, Request};
 
 const HTML: &str = "text/html; charset=utf-8";
 const SCRIPT: &str = "text/javascript; charset=utf-8";
@@ -15,13 +19,13 @@ const PAGES: [(&str, &str, &str); 3] = [
 
 pub(crate) fn page(request: &Request) -> Response {
     if !matches!(request.method(), "GET" | "HEAD") {
-        return Response::error(405, "pages are only read\n").with_header("allow", "GET, HEAD");
+        let mut response = request::text(405, "pages are only read");
+        response.headers_mut().insert(ALLOW, HeaderValue::from_static("GET, HEAD"));
+        return response;
     }
     let found = PAGES.iter().find(|(path, ..)| *path == request.path());
     match found {
-        Some((_, content_type, body)) => {
-            Response::new(200).with_body(*content_type, body.as_bytes())
-        }
-        None => Response::error(404, "the console has no such page\n"),
+        Some((_, content_type, body)) => ([(CONTENT_TYPE, *content_type)], *body).into_response(),
+        None => request::text(404, "the console has no such page"),
     }
 }

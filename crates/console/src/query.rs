@@ -1,7 +1,10 @@
 //! The parts of a request to the console's interface.
 
-use playfield_http::{Request, Response, percent_decoded};
+use axum::response::Response;
+use playfield_server::http::percent_decoded;
 use serde_json::Value;
+
+use crate::request::{self, Request};
 
 /// Why a request is refused: the status, and one sentence.
 #[derive(Debug)]
@@ -26,8 +29,7 @@ impl From<playfield_room::Error> for Refusal {
 
 impl From<Refusal> for Response {
     fn from(Refusal(status, text): Refusal) -> Self {
-        let body = serde_json::json!({ "error": text }).to_string();
-        Self::json(body).with_status(status)
+        request::json(request::status_of(status), &serde_json::json!({ "error": text }))
     }
 }
 

@@ -14,8 +14,9 @@ use std::sync::Arc;
 #[cfg(feature = "tools")]
 use playfield_cli::Purpose;
 use playfield_room::{Error, OnePerUser, Room, RoomType, Store};
+use playfield_server::axum::Router;
+use playfield_server::axum::handler::Handler;
 use playfield_server::channel::ChannelRule;
-use playfield_server::http::{IntoResponse, Request};
 use playfield_server::service::Service;
 use playfield_server::{
     AsyncAuthenticator, Authenticator, Config, Decision, Fleet, FleetSettings, Identity,
@@ -136,15 +137,16 @@ impl Server {
     }
 
     /// Calls `handler` for HTTP requests with this method, on the port of the rooms. A name in
-    /// braces takes any one segment of the path: [`Request::param`](crate::http::Request::param)
-    /// returns it.
+    /// braces takes any one segment of the path, and `{*name}` all that are left.
     ///
-    /// The handler gets the request and a handle to the node, by which it can tell and ask rooms.
-    /// It returns anything that is [`IntoResponse`](crate::http::IntoResponse): a
-    /// [`Response`](crate::http::Response), text, nothing, or a [`Result`](crate::Result) of these.
+    /// The handler is one of [`axum`](crate::axum::handler): its arguments are extractors, and its
+    /// result is a response. The [`NodeHandle`] is an extractor, too: it tells and asks rooms. The
+    /// client's address is `ConnectInfo<SocketAddr>`, behind a trusted proxy as well. An
+    /// [`Error`] becomes a response as an [`http::Failure`](crate::http::Failure), by `?`.
     ///
     /// ```no_run
-    /// use playfield::http::Request;
+    /// use playfield::axum::extract::Path;
+    /// use playfield::http::Failure;
     /// use playfield::prelude::*;
     /// use playfield::NodeHandle;
     ///
@@ -170,10 +172,13 @@ impl Server {
     /// }
     ///
     /// /// `curl -d 3 http://127.0.0.1:7350/rooms/<id>/score`
-    /// async fn score(request: Request, node: NodeHandle) -> Result<String> {
-    ///     let points = request.text().and_then(|text| text.parse().ok()).ok_or("send a number")?;
-    ///     let room = request.param("id").unwrap_or_default();
-    ///     Ok(format!("{}\n", node.ask(room, &Add { points }).await?))
+    /// async fn score(
+    ///     node: NodeHandle,
+    ///     Path(room): Path<String>,
+    ///     body: String,
+    /// ) -> Result<String, Failure> {
+    ///     let points = body.parse().map_err(|_| "send a number")?;
+    ///     Ok(format!("{}\n", node.ask(&room, &Add { points }).await?))
     /// }
     ///
     /// fn main() -> ExitCode {
@@ -181,34 +186,63 @@ impl Server {
     /// }
     /// ```
     ///
-    /// All handlers of a node share one thread with a Tokio runtime (`current_thread`, with I/O and
-    /// time enabled), apart from its rooms and their background work. So clients built on Tokio
-    /// work in them, and a handler must not compute or block: use `tokio::task::spawn_blocking`. A
-    /// handler that panics is answered with 500, and one that takes longer than
-    /// `http_answer_timeout_ms` with 503. When its client is gone, a handler is dropped at its next
-    /// `await`.
+    /// All handlers of a node share the control thread with a Tokio runtime (`current_thread`, with
+    /// I/O and time enabled), apart from its rooms. So clients built on Tokio work in them, and a
+    /// handler must not compute or block: use `tokio::task::spawn_blocking`. A handler that panics
+    /// is answered with 500, and one that takes longer than `http_answer_timeout_ms` with 503. When
+    /// its client is gone, a handler is dropped at its next `await`.
     ///
-    /// A `HEAD` request is handled as a `GET` unless it has a route of its own; `OPTIONS` is
-    /// answered with the methods of the path unless it has one. Pages come before routes, and routes
-    /// before folders.
+    /// A `HEAD` request is handled as a `GET` unless it has a route of its own. Pages come before
+    /// routes, then [routers](Self::http), then folders.
     ///
     /// The start fails if the path or the method is invalid, or has a handler or a page already.
     #[must_use]
-    pub fn route<F, W, O>(mut self, method: &str, path: &str, handler: F) -> Self
+    pub fn route<H, T>(mut self, method: &str, path: &str, handler: H) -> Self
     where
-        F: Fn(Request, NodeHandle) -> W + Send + Sync + 'static,
-        W: Future<Output = O> + Send + 'static,
-        O: IntoResponse,
+        H: Handler<T, ()>,
+        T: 'static,
     {
         let (method, path) = (method.to_owned(), path.to_owned());
         self.site.push(Box::new(move |server| server.route(&method, &path, handler)));
         self
     }
 
+    /// Serves a router of [`axum`](crate::axum), with its state and middleware, on the port of the
+    /// rooms. What [`route`](Self::route) says of handlers holds for these.
+    ///
+    /// ```no_run
+    /// use playfield::axum::{Router, routing::get};
+    /// use playfield::NodeHandle;
+    /// use playfield::prelude::*;
+    ///
+    /// async fn rooms(node: NodeHandle) -> String {
+    ///     format!("{} rooms\n", node.stats().total().rooms)
+    /// }
+    ///
+    /// fn main() -> ExitCode {
+    ///     Server::new().http(Router::new().route("/rooms", get(rooms))).run()
+    /// }
+    /// ```
+    ///
+    /// Pages and routes with the same path come first. A [folder](Self::folder) takes the place of
+    /// the router's fallback.
+    ///
+    /// The limits on requests are outside the router's middleware: see `http_requests_max`,
+    /// `http_body_bytes_max` and `http_answer_timeout_ms`. A request is read to its end before the
+    /// router sees it.
+    ///
+    /// # Panics
+    /// At the start, if two routers have the same path and method.
+    #[must_use]
+    pub fn http(mut self, router: Router) -> Self {
+        self.site.push(Box::new(move |server| server.http(router)));
+        self
+    }
+
     /// Serves the files of a folder on disk under `path`, such as `/` or `/assets`: with types by
     /// the ends of their names, `index.html` for a path that ends with a slash, and what browsers
     /// need to ask for changed files only. Large files are read and sent in pieces. Where a file
-    /// with the same name and `.gz` lies beside one and is not older, clients that take gzip get it.
+    /// with the same name and `.gz` lies beside one, clients that take gzip get that.
     ///
     /// Nothing outside the folder is served, even if a link in it leads there, and no file or
     /// folder whose name begins with a dot. Folders are not listed.
@@ -808,9 +842,7 @@ fn console(config: &Config) -> io::Result<Option<OpenConsole>> {
     let open: OpenConsole = Box::new(move || {
         let console = playfield_console::Console::listen(address, token.reveal())?;
         Ok(Box::new(|node| {
-            if let Err(error) = console.serve(node) {
-                log::error!("the console can't be served: {error}");
-            }
+            console.serve(node);
         }))
     });
     Ok(Some(open))

@@ -579,24 +579,6 @@ fn few_tokens_can_be_tried_from_one_address_and_the_others_are_served() {
     running.shutdown();
 }
 
-#[cfg(target_os = "linux")]
-#[test]
-fn rooms_come_before_the_console() {
-    let (running, console) = start(&[]);
-    assert_eq!(api(console, "GET /api/node", &Value::Null).0, 200);
-    // Names of threads are cut after 15 bytes; the 19th value is how nice one is (proc_pid_stat(5)).
-    let nice = |thread: std::fs::DirEntry| {
-        let stat = std::fs::read_to_string(thread.path().join("stat")).ok()?;
-        let (name, values) = stat.split_once('(')?.1.rsplit_once(") ")?;
-        let nice = values.split(' ').nth(16)?.parse::<i32>().ok()?;
-        (name == "playfield-conso").then_some(nice)
-    };
-    let threads = std::fs::read_dir("/proc/self/task").unwrap().flatten();
-    // Of another test's console the thread may have just begun.
-    assert!(threads.filter_map(nice).any(|nice| nice >= 10));
-    running.shutdown();
-}
-
 #[test]
 fn a_console_for_all_needs_a_token_and_a_good_one() {
     let mut config = Config { listen: ([127, 0, 0, 1], 0).into(), ..Config::default() };

@@ -207,7 +207,7 @@ fn a_store_can_be_opened_again_as_soon_as_the_node_is_shut_down() {
     let path = std::env::temp_dir().join(format!("playfield-again-{}.redb", std::process::id()));
     let server = || Server::new().room::<Page>("page").store_file(&path);
     // The thread of HTTP handlers has a handle, too.
-    let running = server().route("GET", "/", async |_, _| "here").start(config()).unwrap();
+    let running = server().route("GET", "/", async || "here").start(config()).unwrap();
     let handle = running.handle();
     running.shutdown();
     drop(DiskStore::open(&path).unwrap());

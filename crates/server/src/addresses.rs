@@ -133,10 +133,33 @@ pub(crate) struct Tally {
     bytes: u32,
 }
 
-/// An HTTP request under way, and the bytes of its body.
-pub(crate) struct RequestUnderWay {
+/// An HTTP request under way.
+pub(crate) struct RequestUnderWay(Arc<Address>);
+
+/// Bytes that an address makes the node hold.
+pub(crate) struct BytesHeld {
     address: Arc<Address>,
     bytes: usize,
+}
+
+impl BytesHeld {
+    /// None so far.
+    pub(crate) fn new(address: Arc<Address>) -> Self {
+        Self { address, bytes: 0 }
+    }
+
+    /// Counts more bytes. Returns whether there is space for them.
+    pub(crate) fn adds(&mut self, bytes: usize) -> bool {
+        self.bytes += bytes;
+        self.address.adds(bytes);
+        !(self.address.is_over() || self.address.is_node_over())
+    }
+}
+
+impl Drop for BytesHeld {
+    fn drop(&mut self) {
+        self.address.frees(self.bytes);
+    }
 }
 
 impl Addresses {
@@ -356,15 +379,13 @@ impl Address {
         self.shared.bytes.fetch_sub(bytes, Ordering::Relaxed);
     }
 
-    /// Counts an HTTP request whose body has `bytes` bytes, if there is space for it.
-    pub(crate) fn admit_request(self: Arc<Self>, bytes: usize) -> Result<RequestUnderWay, Full> {
-        if !add_below(&self.requests, self.limit(self.shared.requests_of_one_max)) {
-            return Err(Full::Address);
+    /// Counts an HTTP request, unless there are too many.
+    pub(crate) fn admit_request(self: Arc<Self>) -> Result<RequestUnderWay, Full> {
+        if add_below(&self.requests, self.limit(self.shared.requests_of_one_max)) {
+            Ok(RequestUnderWay(self))
+        } else {
+            Err(Full::Address)
         }
-        self.adds(bytes);
-        let is_over = self.is_over() || self.is_node_over();
-        let under_way = RequestUnderWay { address: self, bytes };
-        if bytes > 0 && is_over { Err(Full::Memory) } else { Ok(under_way) }
     }
 
     fn lock(&self) -> MutexGuard<'_, [Allowance; PACES]> {
@@ -397,8 +418,7 @@ impl Creator for Address {
 
 impl Drop for RequestUnderWay {
     fn drop(&mut self) {
-        self.address.requests.fetch_sub(1, Ordering::Relaxed);
-        self.address.frees(self.bytes);
+        self.0.requests.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
@@ -498,9 +518,8 @@ mod tests {
 
     use playfield_wire::ErrorCode;
 
-    use super::{Addresses, Crowded, MEMORY, Pace, SWEEP_MIN, Tally};
+    use super::{Addresses, BytesHeld, Crowded, MEMORY, Pace, SWEEP_MIN, Tally};
     use crate::config::Config;
-    use crate::http::Full;
 
     const NOW: Duration = Duration::from_secs(1);
 
@@ -678,13 +697,15 @@ mod tests {
         assert!(!address.is_over());
         two.holds(25_537);
         assert!(address.is_over() && !address.is_node_over());
-        assert_eq!(Arc::clone(&address).admit_request(1).err(), Some(Full::Memory));
-        let _request = Arc::clone(&address).admit_request(0).ok().unwrap();
+        let mut body = BytesHeld::new(Arc::clone(&address));
+        assert!(!body.adds(1));
         one.holds(0);
-        let other = Arc::clone(&address).admit_request(1000).ok().unwrap();
+        assert!(body.adds(999));
         assert_eq!(address.bytes(), 26_537);
-        assert_eq!(Arc::clone(&address).admit_request(0).err(), Some(Full::Address));
-        drop((other, one, two));
+        let request = || Arc::clone(&address).admit_request().ok();
+        let _requests = (request().unwrap(), request().unwrap());
+        assert!(request().is_none());
+        drop((body, one, two));
         assert_eq!(address.bytes(), 0);
 
         let mut local = admit(&addresses, "127.0.0.1").unwrap();

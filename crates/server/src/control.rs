@@ -1,4 +1,5 @@
-//! Background work: one thread for tasks that wait, a few for tasks that compute.
+//! Work beside the rooms: one thread for what waits, which are tasks of rooms, authenticators and
+//! HTTP, and a few threads for tasks that compute.
 
 use std::collections::VecDeque;
 use std::future::poll_fn;
@@ -35,6 +36,9 @@ pub(crate) struct Control {
     decisions: AtomicU64,
 }
 
+/// How many threads may read files, or run what handlers pass to `spawn_blocking`.
+const BLOCKING_THREADS_MAX: usize = 64;
+
 /// Its threads.
 pub(crate) struct ControlThreads {
     stops: Arc<Notify>,
@@ -64,7 +68,13 @@ impl Control {
         tasks_max: usize,
         authentications_max: usize,
     ) -> io::Result<(Self, ControlThreads)> {
-        let runtime = Builder::new_current_thread().enable_all().build()?;
+        let runtime = Builder::new_current_thread()
+            .enable_all()
+            .max_blocking_threads(BLOCKING_THREADS_MAX)
+            .thread_name("playfield-blocking")
+            .build()?;
+        // It starts once.
+        let _ = shared.control.set(runtime.handle().clone());
         let stops = Arc::new(Notify::new());
         let queue = Arc::new(Queue { jobs: Mutex::default(), changed: Condvar::new(), jobs_max });
         let control = Self {
@@ -78,7 +88,7 @@ impl Control {
         };
         let mut threads = ControlThreads { stops, queue, threads: Vec::new() };
         let stops = Arc::clone(&threads.stops);
-        let waits = thread::Builder::new().name("playfield-tasks".into());
+        let waits = thread::Builder::new().name("playfield-control".into());
         threads.threads.push(waits.spawn(move || {
             runtime.block_on(stops.notified());
             // Pending tasks are dropped with it.
@@ -90,6 +100,13 @@ impl Control {
             threads.threads.push(computes.spawn(move || queue.work(&shared))?);
         }
         Ok((control, threads))
+    }
+}
+
+impl Control {
+    /// The runtime of the thread for what waits.
+    pub(crate) fn runtime(&self) -> &Handle {
+        &self.runtime
     }
 }
 

@@ -8,18 +8,20 @@ mod moves;
 use std::collections::VecDeque;
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::SocketAddr;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use mio::net::TcpStream;
 use mio::{Events, Interest, Poll, Token};
 use socket2::SockRef;
+use tokio::runtime::Handle;
 
 use accept::Listener;
 use layer::{Tls, part};
 
 use crate::clock::{Clock, Eviction, Pace};
+use crate::http::Handover;
 use crate::mailbox::{Backlog, Mailbox, Parcel};
 use crate::memory::{release, shrink_table};
 use crate::shard::Part;
@@ -50,6 +52,10 @@ pub(crate) struct SharedRuntime {
     /// The descriptor tables, if each shard has its own.
     pub(crate) tables: Option<Arc<sys::Tables>>,
     pub(crate) work: Work,
+    /// The runtime of the control thread, once it has one.
+    pub(crate) control: OnceLock<Handle>,
+    /// The queue for connections that speak HTTP.
+    pub(crate) handover: Handover,
 }
 
 /// How much background work there is.
@@ -80,7 +86,7 @@ impl SharedRuntime {
     }
 
     /// A connection has left the descriptor table of a shard.
-    fn gives_back(&self, shard: usize) {
+    pub(crate) fn gives_back(&self, shard: usize) {
         if let Some(tables) = &self.tables {
             tables.gives_back(shard);
         }
@@ -319,6 +325,7 @@ impl EventLoop {
         self.mail_waits = backlog.work_off(mailbox, self, is_over, |this, parcel| match parcel {
             Parcel::Mail(mail) => this.shard.mail(mail),
             Parcel::Moved { socket, layer, moving } => this.take_over(socket, layer, moving),
+            Parcel::Returned { socket, layer, http } => this.take_back(socket, layer, http),
             Parcel::Accepted(newcomer) => this.welcome(newcomer),
         });
         self.shard.pacing.end_part(&self.shard.env);
@@ -609,6 +616,7 @@ impl EventLoop {
             match change {
                 SocketChange::Greeted(key) => self.limit_send_buffer(key),
                 SocketChange::Moved { from, to } => self.move_socket(from, to),
+                SocketChange::HandedOver(key, http) => self.hand_to_control(key, *http),
                 SocketChange::Dropped(key) => {
                     let place = self.sockets.get_mut(key.index());
                     let socket = place.and_then(|place| place.take_if(|socket| socket.key == key));

@@ -58,6 +58,24 @@ impl NodeHandle {
         Self { shared, node, published: published.into() }
     }
 
+    /// Runs a future on the node's control thread, with its Tokio runtime, until the node ends. It
+    /// must not block. Nothing happens after the node's end.
+    pub fn spawn(&self, future: impl Future<Output = ()> + Send + 'static) {
+        if let Some(runtime) = self.shared.control.get() {
+            runtime.spawn(future);
+        }
+    }
+
+    /// The node that it reaches.
+    pub(crate) fn node(&self) -> &Node {
+        &self.node
+    }
+
+    /// The time since the node's start.
+    pub(crate) fn now(&self) -> Duration {
+        self.shared.clock.now()
+    }
+
     /// Sends a message to a room, which receives it by [`On`](playfield_room::On).
     ///
     /// `Ok` says that it is on its way, in order with all else that this thread sends there. A room

@@ -60,6 +60,8 @@ mod users;
 mod waker;
 mod watchdog;
 
+pub use axum;
+
 pub use auth::{AsyncAuthenticator, Authenticator, Decided, Deciding, Decision, Guests, Identity};
 pub use clock::Pace;
 pub use config::{

@@ -11,6 +11,7 @@ use mio::net::TcpStream;
 use crate::addresses::Tally;
 use crate::event_loop::Layer;
 use crate::memory::release;
+use crate::shard::connection::http::HandedOver;
 use crate::shard::mail::ShardMail;
 use crate::shard::session::moving::Moving;
 use crate::waker::ShardWaker;
@@ -25,6 +26,13 @@ pub(crate) enum Parcel {
         /// The layer between the socket and the connection.
         layer: Layer,
         moving: Moving,
+    },
+    /// A connection that the control thread gives back, with a request for a WebSocket.
+    Returned {
+        /// `None` if it comes through the passage between descriptor tables.
+        socket: Option<TcpStream>,
+        layer: Layer,
+        http: HandedOver,
     },
     /// A connection that another shard accepted for this one.
     Accepted(Newcomer),

@@ -15,7 +15,7 @@ use crate::channel::{ChannelRules, Totals};
 use crate::config::Config;
 use crate::directory::Directory;
 use crate::fleet::HostedFleet;
-use crate::http::{Desk, Site};
+use crate::http::Requests;
 use crate::kept_store::KeptStore;
 use crate::tickets::TicketChecker;
 use crate::users::Users;
@@ -28,10 +28,8 @@ pub(crate) struct Node {
     by_name: HashMap<String, u16>,
     /// The paths of services that are reached by WebSocket, and their numbers.
     pub(crate) service_paths: Vec<(String, u16)>,
-    /// The pages, handlers and folders served over HTTP.
-    pub(crate) site: Site,
-    /// The queue for HTTP requests that take time.
-    pub(crate) desk: Desk,
+    /// HTTP requests that wait for an answer.
+    pub(crate) requests: Requests,
     pub(crate) authenticator: Box<dyn Authenticator>,
     /// Decides about users whom the authenticator or a ticket admits.
     pub(crate) admit: Option<Arc<Admit>>,
@@ -61,13 +59,10 @@ pub(crate) struct Node {
 }
 
 impl Node {
-    #[expect(clippy::too_many_arguments, reason = "they are the parts of a node")]
     pub(crate) fn new(
         config: Config,
         shards: usize,
         room_types: Vec<RoomType>,
-        site: Site,
-        desk: Desk,
         authenticator: Box<dyn Authenticator>,
         store: Option<Arc<dyn Store>>,
         tokens: TokenKey,
@@ -81,15 +76,14 @@ impl Node {
             .with_lateness_max(config.lateness_max())
             .with_busy_max(config.busy_max());
         let asks = Asks::new(config.asks_max, config.ask_timeout());
-        let addresses = Arc::clone(desk.addresses());
+        let (requests, addresses) = (Requests::new(&config), Addresses::new(&config));
         Self {
             config,
             shards,
             room_types,
             by_name,
             service_paths: Vec::new(),
-            site,
-            desk,
+            requests,
             authenticator,
             admit: None,
             tickets: None,

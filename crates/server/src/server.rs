@@ -8,6 +8,8 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
 
+use axum::Router;
+use axum::handler::Handler;
 use playfield_room::{OnePerUser, RoomType, Store, StoreError};
 use playfield_wire::excerpt;
 use playfield_wire::schema::Type;
@@ -18,7 +20,7 @@ use crate::clock::Pace;
 use crate::config::Config;
 use crate::fleet::{Fleet, FleetSettings};
 use crate::handle::NodeHandle;
-use crate::http::{self, IntoResponse, Request, Site};
+use crate::http::Site;
 use crate::service::{AnyService, Hosted, Service};
 use crate::tickets::TicketChecker;
 pub(crate) use running::Word;
@@ -140,7 +142,7 @@ impl Server {
         content_type: impl Into<String>,
         body: impl Into<Vec<u8>>,
     ) -> Self {
-        let added = self.site.page(path.into(), content_type.into(), body.into());
+        let added = self.site.page(path.into(), &content_type.into(), body.into());
         self.note(added);
         self
     }
@@ -154,19 +156,31 @@ impl Server {
     }
 
     /// Calls `handler` for HTTP requests with this method, such as `POST`, and a path such as
-    /// `/rooms/{id}/score`, where a name in braces takes any one segment.
+    /// `/rooms/{id}/score`, where a name in braces takes any one segment. The handler is one of
+    /// [`axum`](axum::handler), which may take the [`NodeHandle`].
     ///
-    /// Handlers run on a thread of their own, with a Tokio runtime, so they must not block.
+    /// Handlers run on the control thread, with a Tokio runtime, so they must not block.
     /// [`start`](Self::start) fails if the method or the path is invalid, or has a handler already.
     #[must_use]
-    pub fn route<F, W, O>(mut self, method: &str, path: &str, handler: F) -> Self
+    pub fn route<H, T>(mut self, method: &str, path: &str, handler: H) -> Self
     where
-        F: Fn(Request, NodeHandle) -> W + Send + Sync + 'static,
-        W: Future<Output = O> + Send + 'static,
-        O: IntoResponse,
+        H: Handler<T, ()>,
+        T: 'static,
     {
-        let added = self.site.route(method, path, http::handler(handler));
+        let added = self.site.route(method, path, handler);
         self.note(added);
+        self
+    }
+
+    /// Serves a router of [`axum`], with its middleware, after pages and routes. Handlers may take
+    /// the [`NodeHandle`], and the client's address as `ConnectInfo<SocketAddr>`. If there are
+    /// folders, they take the place of the router's fallback.
+    ///
+    /// # Panics
+    /// As [`Router::merge`], if it is called with two routers that overlap.
+    #[must_use]
+    pub fn http(mut self, router: Router) -> Self {
+        self.site.router(router);
         self
     }
 

@@ -24,6 +24,8 @@ macro_rules! counters {
         #[derive(Default)]
         pub(crate) struct Published {
             $($name: AtomicU64,)*
+            /// Counters of the control thread.
+            pub(crate) http: HttpCounters,
             pub(crate) pulse: Pulse,
         }
 
@@ -38,7 +40,8 @@ macro_rules! counters {
 
             /// Reads the counters.
             pub(crate) fn read(&self) -> ShardStats {
-                ShardStats { $($name: self.$name.load(Ordering::Relaxed),)* }
+                let of_shard = ShardStats { $($name: self.$name.load(Ordering::Relaxed),)* };
+                of_shard.and(self.http.read())
             }
         }
 
@@ -243,6 +246,38 @@ counters! {
     eviction_ns,
     /// The maximum delay of a tick or sync, in microseconds.
     lateness_us_max,
+}
+
+/// Counters of the HTTP connections that a shard has handed over.
+#[derive(Default)]
+pub(crate) struct HttpCounters {
+    /// Open now.
+    pub(crate) connections: AtomicU64,
+    pub(crate) bytes_in: AtomicU64,
+    pub(crate) bytes_out: AtomicU64,
+    pub(crate) requests: AtomicU64,
+    pub(crate) heads_too_large: AtomicU64,
+    pub(crate) unavailable: AtomicU64,
+    pub(crate) too_many: AtomicU64,
+    /// Requests with clients that a trusted proxy did not name.
+    pub(crate) unnamed: AtomicU64,
+}
+
+impl HttpCounters {
+    fn read(&self) -> ShardStats {
+        let of = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        ShardStats {
+            connections: of(&self.connections),
+            bytes_in: of(&self.bytes_in),
+            bytes_out: of(&self.bytes_out),
+            http_requests: of(&self.requests),
+            http_heads_too_large: of(&self.heads_too_large),
+            http_unavailable: of(&self.unavailable),
+            http_too_many: of(&self.too_many),
+            clients_unnamed: of(&self.unnamed),
+            ..ShardStats::default()
+        }
+    }
 }
 
 /// Counters of a node.

@@ -94,7 +94,6 @@ mod tests {
     use crate::auth::Guests;
     use crate::clock::{Clock, Pace};
     use crate::config::Config;
-    use crate::http::{Desk, Site};
     use crate::node::Node;
 
     use crate::stats::{Called, Published, Watch};
@@ -102,9 +101,8 @@ mod tests {
     #[test]
     fn a_turn_that_takes_too_long_is_noticed_until_it_ends() {
         let guests = Box::new(Guests { name_bytes_max: 64 });
-        let (desk, _) = Desk::new(&Config::default());
         let (config, tokens) = (Config::default(), TokenKey::new(&[0; 32]));
-        let node = Node::new(config, 1, Vec::new(), Site::default(), desk, guests, None, tokens);
+        let node = Node::new(config, 1, Vec::new(), guests, None, tokens);
         let node = Arc::new(node);
         let published = Arc::new(Published::default());
         let clock = Clock::start(Pace::default());

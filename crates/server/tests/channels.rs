@@ -9,6 +9,7 @@ use std::time::Duration;
 use common::{Client, Heard, PATIENCE, config, encoded};
 use playfield_server::Server;
 use playfield_server::channel::{Access, ChannelRule};
+use playfield_server::http::Failure;
 use playfield_server::service::{Frame, FrameCodec, NativeFrames, Peer, Result, Service};
 use playfield_wire::client::{self, ClientMessage};
 use playfield_wire::{ErrorCode, Format, RequestNumber};
@@ -61,8 +62,8 @@ fn the_program_handlers_and_services_publish() {
         .channel(ChannelRule::new("news:*"))
         .channel(ChannelRule::new("raw").bytes())
         .channel(ChannelRule::new("chat").publish(Access::Anyone))
-        .route("POST", "/publish", async |_, node: playfield_server::NodeHandle| {
-            node.publish("news:http", &"by http".to_owned())
+        .route("POST", "/publish", async |node: playfield_server::NodeHandle| {
+            node.publish("news:http", &"by http".to_owned()).map_err(Failure::from)
         })
         .service(ANY_PORT.into(), |_| Gateway)
         .start()

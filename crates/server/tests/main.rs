@@ -15,6 +15,7 @@ mod per_shard;
 mod plain;
 mod services;
 mod shutdown;
+mod smuggling;
 mod sockets;
 mod strangers;
 mod tls;

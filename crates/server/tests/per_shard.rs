@@ -40,7 +40,7 @@ again![
     services::a_node_may_have_services_only_and_every_shard_has_its_own_value,
     services::many_who_say_much_at_the_same_time_each_get_their_own_back,
     http::a_handler_answers_and_the_connection_is_kept,
-    http::a_handler_that_hangs_is_cut_off_and_one_whose_client_is_gone_is_dropped,
+    http::a_handler_that_hangs_is_cut_off_and_dropped,
     http::large_files_come_in_pieces_and_parts_of_them_too,
     shutdown::the_goodbye_comes_when_the_rooms_have_saved,
 ];

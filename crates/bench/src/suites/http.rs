@@ -2,7 +2,7 @@
 //!
 //! The server runs in a process of its own on one core, the clients on another. Each connection has
 //! one request under way. In turns, the same clients measure three things on the same core: requests
-//! to a *room*, which a handler asks; to a *page*, which the shard answers itself; and the *bare*
+//! to a *room*, which a handler asks; to a *page*; and the *bare*
 //! baseline, which reads and writes as many bytes and does nothing else.
 
 use std::io;
@@ -12,7 +12,8 @@ use std::time::{Duration, Instant};
 use playfield_cli::options::Failure;
 use playfield_derive::State;
 use playfield_room::{Context, Message, On, Result, Room, RoomType, room};
-use playfield_server::http::Request;
+use playfield_server::axum::extract::Path;
+use playfield_server::http;
 use playfield_server::{Config, NodeHandle};
 use playfield_wire::client::Hello;
 use playfield_wire::server::{self, ServerMessage};
@@ -330,7 +331,8 @@ fn body(input: &[u8]) -> io::Result<Option<&[u8]>> {
         return Err(wrong(&format!("a response is {:?}", String::from_utf8_lossy(input))));
     }
     let name = b"Content-Length: ";
-    let start = head.windows(name.len()).position(|bytes| bytes == name);
+    // Names of headers have no case.
+    let start = head.windows(name.len()).position(|bytes| bytes.eq_ignore_ascii_case(name));
     let value = start.map_or(&b""[..], |start| &head[start + name.len()..]);
     let digits = value.iter().take_while(|byte| byte.is_ascii_digit()).count();
     let length = number(&value[..digits])? as usize;
@@ -379,10 +381,13 @@ impl On<Add> for Counter {
     }
 }
 
-async fn add(request: Request, node: NodeHandle) -> Result<String> {
-    let count = request.text().and_then(|text| text.parse().ok()).ok_or("send a number")?;
-    let room = request.param("id").unwrap_or_default();
-    Ok(node.ask(room, &Add { count }).await?.to_string())
+async fn add(
+    node: NodeHandle,
+    Path(room): Path<String>,
+    body: String,
+) -> Result<String, http::Failure> {
+    let count = body.parse().map_err(|_| "send a number")?;
+    Ok(node.ask(&room, &Add { count }).await?.to_string())
 }
 
 /// Serves a node on one core with one shard, and the baseline beside it.

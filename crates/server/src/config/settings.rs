@@ -345,8 +345,6 @@ settings! {
     http_requests_max: usize = "4096", 1..=1_000_000;
     /// Maximum HTTP requests from one address that wait for a handler or a file at once.
     http_requests_per_address_max: usize = "1024", 1..=1_000_000;
-    /// Maximum HTTP requests of one connection that wait at once.
-    http_pipeline_max: usize = "16", 1..=1024;
     /// Folder whose files are served under /, in place of the program's pages with the same paths, so
     /// that a page can be changed without a build; empty is none.
     pages: PathBuf = "", Any("the path of a folder");

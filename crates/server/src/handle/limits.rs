@@ -83,7 +83,7 @@ impl Operator<'_> {
             ("peer_bytes_max", peer_bytes as u64),
             ("addresses_max", addresses as u64),
             ("authentications_max", authentications),
-            ("http_requests_max", node.desk.load() as u64),
+            ("http_requests_max", node.requests.load() as u64),
             ("sessions_away_max", total.sessions_away),
             ("rooms_max", total.rooms),
             ("lateness_max_ms", node.directory.lateness().as_millis() as u64),

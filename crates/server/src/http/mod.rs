@@ -1,26 +1,33 @@
-//! HTTP beside the rooms: pages in memory, a program's own handlers, and files of a folder.
+//! HTTP beside the rooms: pages in memory, files of folders, and the program's own handlers.
 //!
-//! A shard parses requests and writes responses, in `shard/connection/http`, and answers pages
-//! itself. Handlers run, and files are read, on a thread of their own, the `worker`: however slow
-//! they are, they delay no room and no room's background work.
+//! ```text
+//!  shard: first bytes ──▶ head ──▶ WebSocket, stays there
+//!                          │
+//!                          └──▶ handover ──▶ connection (hyper) ──▶ limits ──▶ site (axum)
+//! ```
+//!
+//! A shard reads the first head of a connection. Unless it asks for a WebSocket, the connection
+//! goes to the control thread: its socket, its TLS and the bytes that were read. There, requests
+//! and slow handlers delay no room.
 
-mod answer;
-mod desk;
+mod coding;
+mod connection;
+mod extract;
+mod failure;
 mod folder;
-mod media_type;
+mod handover;
+mod limits;
 mod pages;
-mod range;
-mod routes;
+mod path;
+mod progress;
+mod serve;
 mod site;
-mod validator;
-mod worker;
+mod stream;
 
-pub use answer::IntoResponse;
-pub use playfield_http::{Head, Request, Response};
+pub use failure::Failure;
+pub use path::percent_decoded;
 
-#[cfg(test)]
-pub(crate) use desk::Order;
-pub(crate) use desk::{Answer, Call, Desk, Full, Hold, Part, Then, Work};
-pub(crate) use routes::handler;
-pub(crate) use site::{Found, Site};
-pub(crate) use worker::Worker;
+pub(crate) use handover::{Handed, Handover, OpenConnection};
+pub(crate) use limits::{Full, Requests};
+pub(crate) use serve::{HttpServer, serve};
+pub(crate) use site::Site;

@@ -3,12 +3,19 @@
 use std::collections::HashMap;
 use std::io::{self, Write};
 
+use axum::body::{Body, Bytes};
+use axum::http::header::{
+    ACCEPT_ENCODING, ACCESS_CONTROL_ALLOW_ORIGIN, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_LENGTH,
+    CONTENT_TYPE, ETAG, IF_NONE_MATCH, REFERRER_POLICY, VARY, X_CONTENT_TYPE_OPTIONS,
+};
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, HeaderValue, Method, Response, StatusCode};
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use playfield_http::{Request, Response};
 use ring::digest::{SHA256, digest};
 
-use super::validator;
+use super::coding::accepts_gzip;
+use super::path::decoded;
 
 /// The pages for browsers.
 #[derive(Default)]
@@ -25,10 +32,8 @@ pub(crate) struct Page {
 
 /// One form of a page.
 struct Variant {
-    tag: String,
-    whole: Response,
-    /// For clients that have it already.
-    unchanged: Response,
+    headers: HeaderMap,
+    body: Bytes,
 }
 
 /// Which pages may read a page: those of its own origin, or those of any.
@@ -47,7 +52,7 @@ impl Pages {
     pub(super) fn add(
         &mut self,
         path: String,
-        content_type: String,
+        content_type: &str,
         body: Vec<u8>,
         readers: Readers,
     ) -> Result<(), String> {
@@ -58,7 +63,7 @@ impl Pages {
         if path.contains(['?', '#', '%']) || path.contains(char::is_control) {
             return refuse("a path has no query and is not encoded; give it as it is when decoded");
         }
-        let page = match Page::new(&content_type, body, readers) {
+        let page = match Page::new(content_type, body, readers) {
             Ok(page) => page,
             Err(defect) => return refuse(&defect),
         };
@@ -75,9 +80,15 @@ impl Pages {
         Ok(())
     }
 
-    /// The page at a decoded path.
+    /// The page at a path as it was sent.
     pub(crate) fn find(&self, path: &str) -> Option<&Page> {
-        self.pages.get(path)
+        if !path.contains('%') {
+            return self.pages.get(path);
+        }
+        let segments = decoded(path)?;
+        // An encoded slash is part of a segment, so it is in no page's path.
+        let has_slash = segments.iter().any(|segment| segment.contains('/'));
+        if has_slash { None } else { self.pages.get(&format!("/{}", segments.join("/"))) }
     }
 
     /// Drops the pages whose path `keeps` refuses.
@@ -94,54 +105,55 @@ impl Pages {
 impl Page {
     /// Compresses a page, or says why it can't be one.
     fn new(content_type: &str, body: Vec<u8>, readers: Readers) -> Result<Self, String> {
+        let content_type = HeaderValue::from_str(content_type)
+            .map_err(|_| format!("the content type {content_type:?} has a control character"))?;
         let hash = digest(&SHA256, &body);
         let hash: String =
             hash.as_ref()[..TAG_BYTES].iter().map(|byte| format!("{byte:02x}")).collect();
         let compressed = gzip(&body).map_err(|error| format!("it can't be compressed: {error}"))?;
         let is_shorter = compressed.len() < body.len();
-        let headers = || {
-            let mut response = with_caution(Response::new(200));
+        let variant = |suffix: &str, body: Vec<u8>| {
+            let mut headers = HeaderMap::new();
+            headers.insert(CONTENT_TYPE, content_type.clone());
+            headers.insert(ETAG, value(&format!("\"{hash}{suffix}\"")));
+            headers.insert(CONTENT_LENGTH, HeaderValue::from(body.len()));
+            with_caution(&mut headers);
             if is_shorter {
-                response = response.with_header("Vary", "Accept-Encoding");
+                headers.insert(VARY, HeaderValue::from_static("accept-encoding"));
             }
             if readers == Readers::Everyone {
-                response = response.with_header("Access-Control-Allow-Origin", "*");
+                headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*"));
             }
-            response
+            Variant { headers, body: body.into() }
         };
-        let plain = Variant::new(headers(), content_type, format!("\"{hash}\""), body);
-        if let Some(defect) = plain.whole.defect() {
-            return Err(defect.to_owned());
-        }
         let gzip = is_shorter.then(|| {
-            let headers = headers().with_header("Content-Encoding", "gzip");
-            Variant::new(headers, content_type, format!("\"{hash}-gzip\""), compressed)
+            let mut gzip = variant("-gzip", compressed);
+            gzip.headers.insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+            gzip
         });
-        Ok(Self { plain, gzip })
+        Ok(Self { plain: variant("", body), gzip })
     }
 
     /// The answer to a `GET` or `HEAD`.
-    pub(crate) fn answer(&self, request: &Request) -> &Response {
-        let gzip = self.gzip.as_ref().filter(|_| request.head().accepts_gzip());
-        let variant = gzip.unwrap_or(&self.plain);
-        match validator::is_known(request, &variant.tag) {
-            Some(true) => &variant.unchanged,
-            _ => &variant.whole,
+    pub(crate) fn answer(&self, request: &Parts) -> Response<Body> {
+        let accepts = request.headers.get_all(ACCEPT_ENCODING).into_iter();
+        let accepts = accepts_gzip(accepts.map(HeaderValue::as_bytes));
+        let variant = self.gzip.as_ref().filter(|_| accepts).unwrap_or(&self.plain);
+        let mut response = Response::new(Body::empty());
+        *response.headers_mut() = variant.headers.clone();
+        if is_known(&request.headers, &variant.headers[ETAG]) == Some(true) {
+            *response.status_mut() = StatusCode::NOT_MODIFIED;
+            response.headers_mut().remove(CONTENT_LENGTH);
+        } else if request.method != Method::HEAD {
+            *response.body_mut() = Body::from(variant.body.clone());
         }
+        response
     }
 
     /// The body as it was given.
     #[cfg(test)]
     pub(crate) fn body(&self) -> &[u8] {
-        self.plain.whole.body()
-    }
-}
-
-impl Variant {
-    fn new(headers: Response, content_type: &str, tag: String, body: Vec<u8>) -> Self {
-        let headers = headers.with_header("ETag", tag.clone());
-        let unchanged = headers.clone().with_status(304);
-        Self { tag, whole: headers.with_body(content_type.to_owned(), body), unchanged }
+        &self.plain.body
     }
 }
 
@@ -154,18 +166,34 @@ fn gzip(body: &[u8]) -> io::Result<Vec<u8>> {
     encoder.finish()
 }
 
-/// A page or a file, with headers that make browsers ask for it again, take its type as it is, and
-/// tell no other site of it.
-pub(crate) fn with_caution(response: Response) -> Response {
-    response
-        .with_header("Cache-Control", "no-cache")
-        .with_header("X-Content-Type-Options", "nosniff")
-        .with_header("Referrer-Policy", "no-referrer")
+/// The value of a header, from text without control characters.
+pub(super) fn value(text: &str) -> HeaderValue {
+    HeaderValue::from_str(text).unwrap_or(HeaderValue::from_static(""))
+}
+
+/// Adds headers that make browsers ask for a page or a file again, take its type as it is, and tell
+/// no other site of it.
+pub(super) fn with_caution(headers: &mut HeaderMap) {
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+    headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    headers.insert(REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
+}
+
+/// Returns whether the client has what this entity tag names already (RFC 9110, 13.1.2); `None` if
+/// it has named none.
+pub(super) fn is_known(headers: &HeaderMap, tag: &HeaderValue) -> Option<bool> {
+    let is_same = |other: &str| {
+        other == "*" || other.strip_prefix("W/").unwrap_or(other).as_bytes() == tag.as_bytes()
+    };
+    let tags = headers.get(IF_NONE_MATCH)?.to_str().ok()?;
+    Some(tags.split(',').map(str::trim).any(is_same))
 }
 
 #[cfg(test)]
 mod tests {
-    use playfield_http::{Limits, Parser, Request, Step};
+    use axum::body::Body;
+    use axum::http::request::Parts;
+    use axum::http::{Request, Response};
 
     use super::{Pages, Readers};
 
@@ -173,16 +201,16 @@ mod tests {
     fn a_page_that_cant_be_is_an_error() {
         let mut pages = Pages::default();
         let mut add = |path: &str, content_type: &str| {
-            pages.add(path.into(), content_type.into(), b"hello".to_vec(), Readers::SameOrigin)
+            pages.add(path.into(), content_type, Vec::new(), Readers::SameOrigin)
         };
-        add("/a b", "text/html").unwrap();
+        add("/a b", "text/plain").unwrap();
         for (path, content_type, why) in [
-            ("", "text/html", "begins with a slash"),
-            ("index.html", "text/html", "begins with a slash"),
-            ("/a?b", "text/html", "no query"),
-            ("/a%20b", "text/html", "not encoded"),
+            ("a", "text/plain", "a path begins with a slash"),
+            ("/a?b", "text/plain", "a path has no query"),
+            ("/a%20b", "text/plain", "is not encoded"),
+            ("/a\nb", "text/plain", "is not encoded"),
+            ("/b", "text/plain\r\nX: y", "has a control character"),
             ("/a b", "text/plain", "there is a page at this path already"),
-            ("/b", "text/html\r\nX: y", "control character"),
         ] {
             let error = add(path, content_type).unwrap_err();
             assert!(
@@ -191,17 +219,22 @@ mod tests {
             );
         }
         assert!(pages.find("/a b").is_some() && pages.find("/b").is_none());
+        assert!(pages.find("/a%20b").is_some() && pages.find("/a%2").is_none());
     }
 
-    fn get(headers: &str) -> Request {
-        let input = format!("GET / HTTP/1.1\r\nHost: x\r\n{headers}\r\n");
-        let mut parser = Parser::new(Limits::default());
-        let (head_bytes, _) = parser.parse(input.as_bytes()).unwrap();
-        match parser.parse(&input.as_bytes()[head_bytes..]).unwrap() {
-            (_, Step::Complete(request)) => request,
-            step => panic!("{step:?}"),
+    fn get(headers: &[(&str, &str)]) -> Parts {
+        let mut request = Request::get("/");
+        for (name, value) in headers {
+            request = request.header(*name, *value);
         }
+        request.body(()).unwrap().into_parts().0
     }
+
+    fn header<'a>(response: &'a Response<Body>, name: &str) -> Option<&'a str> {
+        response.headers().get(name).map(|value| value.to_str().unwrap())
+    }
+
+    const GZIP: (&str, &str) = ("accept-encoding", "gzip");
 
     #[test]
     fn a_page_is_sent_compressed_only_if_that_is_shorter() {
@@ -209,45 +242,50 @@ mod tests {
         let long = "a page ".repeat(100);
         for (path, body) in [("/short", "hello"), ("/long", &long)] {
             let body = body.as_bytes().to_vec();
-            pages.add(path.into(), "text/plain".into(), body, Readers::SameOrigin).unwrap();
+            pages.add(path.into(), "text/plain", body, Readers::SameOrigin).unwrap();
         }
-        let answer = |path, headers| pages.find(path).unwrap().answer(&get(headers));
-        let short = answer("/short", "Accept-Encoding: gzip\r\n");
-        assert_eq!((short.body(), short.header("Vary")), (&b"hello"[..], None));
-        let plain = answer("/long", "");
-        assert_eq!(plain.body(), long.as_bytes());
-        let gzip = answer("/long", "Accept-Encoding: gzip\r\n");
-        assert!(gzip.body().len() < 100 && gzip.body().starts_with(&[0x1f, 0x8b]));
-        assert_eq!(plain.header("Content-Encoding"), None);
-        assert_eq!(gzip.header("Content-Encoding"), Some("gzip"));
-        for response in [plain, gzip] {
-            assert_eq!(response.header("Vary"), Some("Accept-Encoding"));
-            assert_eq!(response.header("Access-Control-Allow-Origin"), None);
+        let answer = |path, headers: &[_]| pages.find(path).unwrap().answer(&get(headers));
+        let short = answer("/short", &[GZIP]);
+        assert_eq!((header(&short, "content-length"), header(&short, "vary")), (Some("5"), None));
+        let plain = answer("/long", &[]);
+        let gzip = answer("/long", &[GZIP]);
+        let length = |response| header(response, "content-length").unwrap().parse::<usize>();
+        assert_eq!(length(&plain).unwrap(), long.len());
+        assert!(length(&gzip).unwrap() < 100);
+        assert_eq!(header(&plain, "content-encoding"), None);
+        assert_eq!(header(&gzip, "content-encoding"), Some("gzip"));
+        for response in [&plain, &gzip] {
+            assert_eq!(header(response, "vary"), Some("accept-encoding"));
+            assert_eq!(header(response, "access-control-allow-origin"), None);
         }
-        assert_ne!(plain.header("ETag"), gzip.header("ETag"));
-        assert_ne!(plain.header("ETag"), short.header("ETag"));
+        assert_ne!(header(&plain, "etag"), header(&gzip, "etag"));
+        assert_ne!(header(&plain, "etag"), header(&short, "etag"));
     }
 
     #[test]
     fn only_the_same_form_of_a_page_is_unchanged() {
         let mut pages = Pages::default();
         let body = "a page ".repeat(100).into_bytes();
-        pages.add("/".into(), "text/plain".into(), body, Readers::Everyone).unwrap();
-        let answer = |headers: &str| pages.find("/").unwrap().answer(&get(headers));
-        let accepts = "Accept-Encoding: gzip\r\n";
-        let tag = |headers| answer(headers).header("ETag").unwrap().to_owned();
-        for (headers, other) in [("", accepts), (accepts, "")] {
-            let known = format!("If-None-Match: W/\"x\", {}\r\n", tag(headers));
-            let unchanged = answer(&format!("{headers}{known}"));
-            assert_eq!((unchanged.status(), unchanged.body()), (304, &b""[..]));
+        pages.add("/".into(), "text/plain", body, Readers::Everyone).unwrap();
+        let answer = |headers: &[_]| pages.find("/").unwrap().answer(&get(headers));
+        let tag = |headers: &[_]| header(&answer(headers), "etag").unwrap().to_owned();
+        let tags = [tag(&[]), tag(&[GZIP])].map(|tag| format!("W/\"x\", {tag}"));
+        let plain: &[(&str, &str)] = &[];
+        for (own, other, known) in [(plain, &[GZIP][..], &tags[0]), (&[GZIP], plain, &tags[1])] {
+            let known = ("if-none-match", known.as_str());
+            let unchanged = answer(&[own, &[known]].concat());
+            assert_eq!(
+                (unchanged.status().as_u16(), header(&unchanged, "content-length")),
+                (304, None)
+            );
             // A browser checks and keeps what it is sent here, too.
-            for name in ["ETag", "Vary", "Cache-Control", "Access-Control-Allow-Origin"] {
-                assert_eq!(unchanged.header(name), answer(headers).header(name), "{name}");
-                assert!(unchanged.header(name).is_some(), "{name}");
+            for name in ["etag", "vary", "cache-control", "access-control-allow-origin"] {
+                assert_eq!(header(&unchanged, name), header(&answer(own), name), "{name}");
+                assert!(header(&unchanged, name).is_some(), "{name}");
             }
-            assert_eq!(answer(&format!("{other}{known}")).status(), 200);
+            assert_eq!(answer(&[other, &[known]].concat()).status(), 200);
         }
-        assert_eq!(answer("If-None-Match: *\r\n").status(), 304);
-        assert_eq!(answer("If-None-Match: \"x\"\r\n").status(), 200);
+        assert_eq!(answer(&[("if-none-match", "*")]).status(), 304);
+        assert_eq!(answer(&[("if-none-match", "\"x\"")]).status(), 200);
     }
 }

@@ -1,65 +1,66 @@
-//! Pages, handlers and folders that a node serves over HTTP, by method and path.
+//! Pages, routers and folders that a node serves over HTTP.
 
+use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::Arc;
 
-use playfield_http::Request;
+use axum::Router;
+use axum::extract::Request;
+use axum::handler::Handler;
+use axum::routing::{MethodFilter, MethodRouter, on};
 
-use super::folder::{Folder, Reply};
-use super::pages::{Page, Pages, Readers};
-use super::routes::{Handler, Handling, Routes, decoded};
-use crate::handle::NodeHandle;
+use super::folder::{self, Folder};
+use super::pages::{Pages, Readers};
+use super::path::encoded;
+use crate::panics::guard;
 
-/// Pages, routes and folders.
+/// The methods that a route may have.
+const METHODS: [(&str, MethodFilter); 7] = [
+    ("GET", MethodFilter::GET),
+    ("HEAD", MethodFilter::HEAD),
+    ("POST", MethodFilter::POST),
+    ("PUT", MethodFilter::PUT),
+    ("PATCH", MethodFilter::PATCH),
+    ("DELETE", MethodFilter::DELETE),
+    ("OPTIONS", MethodFilter::OPTIONS),
+];
+
+/// What a node serves: its pages first, then its routes, then the program's own routers, then the
+/// files of folders.
 #[derive(Default)]
 pub(crate) struct Site {
     pages: Pages,
-    routes: Routes,
+    routes: Vec<Route>,
+    routers: Option<Router>,
     folders: Vec<Folder>,
 }
 
-/// The result of a lookup by method and path.
-pub(crate) enum Found<'a> {
-    Page(&'a Page),
-    /// A handler, by the number of its route.
-    Route {
-        number: usize,
-        params: Vec<(String, String)>,
-    },
-    /// A file, perhaps, in the folder of this number.
-    File {
-        folder: usize,
-    },
-    /// `OPTIONS` for a path with these methods.
-    Options {
-        allow: String,
-    },
-    /// The path has other methods than the request's.
-    NotAllowed {
-        allow: String,
-    },
-    Nothing,
-    /// The path is not validly encoded.
-    BadPath,
+/// A route, and its handler.
+struct Route {
+    method: String,
+    path: String,
+    handler: MethodRouter,
 }
 
-/// The methods of pages and files.
-const READ: [&str; 2] = ["GET", "HEAD"];
+/// A site that is complete.
+pub(crate) struct Built {
+    pub(crate) pages: Pages,
+    pub(crate) router: Router,
+}
 
 impl Site {
     pub(crate) fn is_empty(&self) -> bool {
-        self.pages.is_empty() && !self.has_work()
-    }
-
-    /// Whether anything of it is the worker's.
-    pub(crate) fn has_work(&self) -> bool {
-        !self.routes.is_empty() || !self.folders.is_empty()
+        self.pages.is_empty()
+            && self.routes.is_empty()
+            && self.routers.is_none()
+            && self.folders.is_empty()
     }
 
     /// Adds a page, or says why it can't be one.
     pub(crate) fn page(
         &mut self,
         path: String,
-        content_type: String,
+        content_type: &str,
         body: Vec<u8>,
     ) -> Result<(), String> {
         self.pages.add(path, content_type, body, Readers::SameOrigin)
@@ -67,18 +68,46 @@ impl Site {
 
     /// Adds a script that pages of any origin may load, or says why it can't be one.
     pub(crate) fn script(&mut self, path: String, body: Vec<u8>) -> Result<(), String> {
-        let content_type = "text/javascript; charset=utf-8".into();
-        self.pages.add(path, content_type, body, Readers::Everyone)
+        self.pages.add(path, "text/javascript; charset=utf-8", body, Readers::Everyone)
     }
 
     /// Adds a route, or says why it can't be one.
-    pub(crate) fn route(
-        &mut self,
-        method: &str,
-        path: &str,
-        handler: Handler,
-    ) -> Result<(), String> {
-        self.routes.add(method, path, handler)
+    pub(crate) fn route<H, T>(&mut self, method: &str, path: &str, handler: H) -> Result<(), String>
+    where
+        H: Handler<T, ()>,
+        T: 'static,
+    {
+        let refuse = |why: String| Err(format!("the route {method} {path}: {why}"));
+        let Some((_, filter)) = METHODS.iter().find(|(name, _)| *name == method) else {
+            let names: Vec<_> = METHODS.iter().map(|(name, _)| *name).collect();
+            return refuse(format!("the method is not one of {}", names.join(", ")));
+        };
+        if let Err(why) = check(path) {
+            return refuse(why);
+        }
+        if let Some(other) = self.routes.iter().find(|other| shape(&other.path) == shape(path)) {
+            if other.path != path {
+                let names = "name the parameters alike";
+                return refuse(format!(
+                    "there is {} {} already; {names}",
+                    other.method, other.path
+                ));
+            }
+            if self.has_route(method, path) {
+                return refuse(format!("there is {method} {path} already"));
+            }
+        }
+        let (method, path) = (method.to_owned(), path.to_owned());
+        self.routes.push(Route { method, path, handler: on(*filter, handler) });
+        Ok(())
+    }
+
+    /// Adds a router of the program.
+    pub(crate) fn router(&mut self, router: Router) {
+        self.routers = Some(match self.routers.take() {
+            Some(before) => before.merge(router),
+            None => router,
+        });
     }
 
     /// Adds a folder, or says why it can't be one.
@@ -106,117 +135,160 @@ impl Site {
 
     /// Checks its parts against each other.
     pub(crate) fn check(&self) -> Result<(), String> {
-        let doubled = |path: &&str| READ.iter().any(|method| self.routes.has(method, path));
+        let doubled = |path: &&str| ["GET", "HEAD"].iter().any(|of| self.has_route(of, path));
         match self.pages.paths().find(doubled) {
             Some(path) => Err(format!("the path {path:?} has a page and a route for GET or HEAD")),
             None => Ok(()),
         }
     }
 
-    /// Calls the handler of the route with this number.
-    pub(super) fn call(&self, number: usize, request: Request, node: NodeHandle) -> Handling {
-        self.routes.call(number, request, node)
+    fn has_route(&self, method: &str, path: &str) -> bool {
+        self.routes.iter().any(|route| route.method == method && route.path == path)
     }
 
-    /// The answer with a file of the folder with this number. May block.
-    pub(super) fn file(&self, folder: usize, request: &Request) -> Reply {
-        self.folders[folder].answer(request)
-    }
-
-    /// Looks up a method and a path as it was sent.
-    pub(crate) fn find(&self, method: &str, path: &str) -> Found<'_> {
-        if path == "*" {
-            return Found::Options { allow: "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS".into() };
-        }
-        let Some(segments) = decoded(path) else { return Found::BadPath };
-        let reads = READ.contains(&method);
-        let page = if path.contains('%') {
-            // An encoded slash is part of a segment, so it is in no page's path.
-            let has_slash = segments.iter().any(|segment| segment.contains('/'));
-            if has_slash { None } else { self.pages.find(&format!("/{}", segments.join("/"))) }
-        } else {
-            self.pages.find(path)
+    /// Puts the parts together, or says which can't be served beside another.
+    pub(crate) fn build(self) -> Result<Built, String> {
+        let Self { pages, routes, routers, folders } = self;
+        let folders: Arc<[Folder]> = folders.into();
+        let has_folders = !folders.is_empty();
+        let files = move |request: Request| {
+            let folders = Arc::clone(&folders);
+            async move { folder::answer(&folders, request).await }
         };
-        if let Some(page) = page.filter(|_| reads) {
-            return Found::Page(page);
+        let behind = match routers {
+            // A router's own fallback stays, where no folder takes its place.
+            Some(router) if !has_folders => router,
+            Some(router) => router.fallback(files),
+            None => Router::new().fallback(files),
+        };
+        let mut by_path: BTreeMap<String, MethodRouter> = BTreeMap::new();
+        for route in routes {
+            let path = encoded(&route.path);
+            let handlers = by_path.remove(&path).unwrap_or_default().merge(route.handler);
+            by_path.insert(path, handlers);
         }
-        if let Some(found) = self.routes.find(method, &segments) {
-            return Found::Route { number: found.number, params: found.params };
+        let mut router = Router::new();
+        for (path, handlers) in by_path {
+            let added = guard("a route", || router.route(&path, handlers));
+            router = added.ok_or_else(|| {
+                format!("the route {path} can't be served beside the others; see the log")
+            })?;
         }
-        let folder = self.folders.iter().position(|folder| folder.holds(&segments));
-        if let Some(folder) = folder.filter(|_| reads) {
-            return Found::File { folder };
-        }
-        let mut methods: Vec<&str> = self.routes.methods(&segments).collect();
-        if page.is_some() || folder.is_some() || methods.contains(&"GET") {
-            methods.extend(READ);
-        }
-        if methods.is_empty() {
-            return Found::Nothing;
-        }
-        methods.push("OPTIONS");
-        methods.sort_unstable();
-        methods.dedup();
-        let allow = methods.join(", ");
-        if method == "OPTIONS" { Found::Options { allow } } else { Found::NotAllowed { allow } }
+        Ok(Built { pages, router: router.fallback_service(behind) })
     }
+}
+
+/// Refuses what can't be the path of a route.
+fn check(path: &str) -> Result<(), String> {
+    let rest = path.strip_prefix('/').ok_or("a path begins with a slash")?;
+    if let Some(wrong) = path.chars().find(|char| "?#%".contains(*char) || char.is_control()) {
+        return Err(format!("a path has no {wrong:?}; give it as it is when decoded"));
+    }
+    let mut names = Vec::new();
+    for text in rest.split('/') {
+        let Some(name) = param(text) else {
+            if text.contains(['{', '}']) {
+                let text = format!("{text:?} is neither a text nor one parameter, such as {{id}}");
+                return Err(text);
+            }
+            continue;
+        };
+        if name.trim_start_matches('*').is_empty() {
+            return Err("a parameter needs a name, such as {id}".into());
+        }
+        if name.contains(['{', '}']) {
+            return Err(format!("{text:?} is neither a text nor one parameter, such as {{id}}"));
+        }
+        if names.contains(&name) {
+            return Err(format!("there are two parameters {text}"));
+        }
+        names.push(name);
+    }
+    Ok(())
+}
+
+/// The name of a parameter, such as `id` of `{id}`.
+fn param(segment: &str) -> Option<&str> {
+    segment.strip_prefix('{').and_then(|text| text.strip_suffix('}'))
+}
+
+/// The segments of a path, without the names of parameters: paths of one shape take the same
+/// requests.
+fn shape(path: &str) -> Vec<Option<&str>> {
+    let named = |segment| if param(segment).is_some() { None } else { Some(segment) };
+    path.split('/').map(named).collect()
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::handler;
-    use super::{Found, Site};
+    use axum::Router;
+    use axum::body::{Body, to_bytes};
+    use axum::extract::{Path, Request};
+    use axum::routing::get;
+    use tower::Service;
 
-    fn found(site: &Site, method: &str, path: &str) -> String {
-        match site.find(method, path) {
-            Found::Page(page) => String::from_utf8_lossy(page.body()).into_owned(),
-            Found::Route { params, .. } => format!("route {params:?}"),
-            Found::File { folder } => format!("file {folder}"),
-            Found::Options { allow } => format!("options {allow}"),
-            Found::NotAllowed { allow } => format!("only {allow}"),
-            Found::Nothing => "nothing".into(),
-            Found::BadPath => "bad".into(),
-        }
+    use super::{Built, Site};
+
+    async fn params(Path(params): Path<Vec<(String, String)>>) -> String {
+        format!("route {params:?}")
     }
+
+    async fn nothing() {}
 
     fn site() -> Site {
         let mut site = Site::default();
-        site.page("/a b".into(), "text/plain".into(), b"a page".to_vec()).unwrap();
-        site.route("POST", "/a b", handler(async |_, _| ())).unwrap();
-        site.route("GET", "/r/{x}", handler(async |_, _| ())).unwrap();
+        site.page("/a b".into(), "text/plain", b"a page".to_vec()).unwrap();
+        site.route("POST", "/a b", async || "posted").unwrap();
+        site.route("GET", "/r/{x}", params).unwrap();
         site
     }
 
+    /// The answers of a site: the status and the body of each.
+    fn answers(built: &Built, requests: &[(&str, &str)]) -> Vec<(u16, String)> {
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        let answer = async |&(method, path): &(&str, &str)| {
+            let request = Request::builder().method(method).uri(path);
+            let request = request.body(Body::empty()).unwrap();
+            if let Some(page) = built.pages.find(path).filter(|_| method == "GET") {
+                return (200, String::from_utf8_lossy(page.body()).into_owned());
+            }
+            let response = built.router.clone().call(request).await.unwrap();
+            let status = response.status().as_u16();
+            let body = to_bytes(response.into_body(), usize::MAX).await.unwrap();
+            (status, String::from_utf8(body.to_vec()).unwrap())
+        };
+        requests.iter().map(|request| runtime.block_on(answer(request))).collect()
+    }
+
     #[test]
-    fn pages_come_before_routes_and_routes_before_folders() {
+    fn pages_come_before_routes_routes_before_routers_and_those_before_folders() {
+        let folder = std::env::temp_dir().join(format!("playfield-site-{}", std::process::id()));
+        std::fs::create_dir_all(folder.join("r")).unwrap();
+        std::fs::write(folder.join("file.txt"), "a file").unwrap();
+        std::fs::write(folder.join("own.txt"), "a file").unwrap();
         let mut site = site();
-        for (method, path, expected) in [
-            ("GET", "/a%20b", "a page"),
-            ("HEAD", "/a%20b", "a page"),
-            ("POST", "/a%20b", "route []"),
-            ("PUT", "/a%20b", "only GET, HEAD, OPTIONS, POST"),
-            ("OPTIONS", "/a%20b", "options GET, HEAD, OPTIONS, POST"),
-            ("HEAD", "/r/1", "route [(\"x\", \"1\")]"),
-            ("POST", "/r/1", "only GET, HEAD, OPTIONS"),
-            ("GET", "/%2", "bad"),
-            ("GET", "/%ff", "bad"),
-            ("GET", "/x", "nothing"),
-            ("GET", "%2Fa%20b", "bad"),
-            ("OPTIONS", "*", "options GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS"),
-        ] {
-            assert_eq!(found(&site, method, path), expected, "{method} {path}");
-        }
-        let here = std::env::temp_dir();
-        site.folder("/", &here).unwrap();
-        site.folder("/r", &here).unwrap();
-        for (method, path, expected) in [
-            ("GET", "/a%20b", "a page"),
-            ("GET", "/r/1", "route [(\"x\", \"1\")]"),
-            ("GET", "/r/1/2", "file 0"),
-            ("GET", "/x", "file 1"),
-            ("POST", "/x", "only GET, HEAD, OPTIONS"),
-        ] {
-            assert_eq!(found(&site, method, path), expected, "{method} {path}");
+        let own = async || "of the program";
+        site.router(Router::new().route("/own.txt", get(own)).route("/r/{x}", get(own)));
+        site.folder("/", &folder).unwrap();
+        let built = site.build().unwrap();
+        let expected = [
+            ("GET", "/a%20b", 200, "a page"),
+            ("POST", "/a%20b", 200, "posted"),
+            ("PUT", "/a%20b", 405, ""),
+            ("GET", "/r/1%2F", 200, "route [(\"x\", \"1/\")]"),
+            ("HEAD", "/r/1", 200, ""),
+            ("POST", "/r/1", 405, ""),
+            ("GET", "/own.txt", 200, "of the program"),
+            ("GET", "/file.txt", 200, "a file"),
+            ("POST", "/file.txt", 405, "this path takes GET and HEAD only\n"),
+            ("GET", "/none.txt", 404, "there is no such file here\n"),
+            ("GET", "/%2", 400, "the path is not validly encoded\n"),
+        ];
+        let requests = expected.map(|(method, path, ..)| (method, path));
+        let answers = answers(&built, &requests);
+        std::fs::remove_dir_all(&folder).unwrap();
+        for ((method, path, status, body), answer) in expected.iter().zip(answers) {
+            assert_eq!(answer, (*status, (*body).to_owned()), "{method} {path}");
         }
     }
 
@@ -229,26 +301,21 @@ mod tests {
         }
         let mut site = site();
         for path in ["/", "/style.css", "/a/", "/a", "/.hidden", "/other.css"] {
-            let body = b"built in".to_vec();
-            site.page(path.into(), "text/css".into(), body).unwrap();
+            site.page(path.into(), "text/css", b"built in".to_vec()).unwrap();
         }
         site.folder("/", &std::env::temp_dir()).unwrap();
-        site.folder("/r", &std::env::temp_dir()).unwrap();
         site.take_pages_from(&folder).unwrap();
         std::fs::remove_dir_all(&folder).unwrap();
-        for (path, expected) in [
-            ("/", "file 1"),
-            ("/style.css", "file 1"),
-            ("/a/", "file 1"),
-            ("/a", "built in"),
-            ("/.hidden", "built in"),
-            ("/other.css", "built in"),
-            ("/a%20b", "a page"),
-            ("/r/1", "route [(\"x\", \"1\")]"),
-            ("/r/1/2", "file 0"),
-            ("/x", "file 1"),
+        for (path, stays) in [
+            ("/", false),
+            ("/style.css", false),
+            ("/a/", false),
+            ("/a", true),
+            ("/.hidden", true),
+            ("/other.css", true),
+            ("/a b", true),
         ] {
-            assert_eq!(found(&site, "GET", path), expected, "{path}");
+            assert_eq!(site.pages.find(path).is_some(), stays, "{path}");
         }
         let error = site.take_pages_from(&folder).unwrap_err();
         assert!(error.contains("playfield-pages-"), "{error}");
@@ -258,10 +325,36 @@ mod tests {
     fn two_for_one_path_are_an_error() {
         let mut site = site();
         assert!(site.check().is_ok());
-        site.route("HEAD", "/a b", handler(async |_, _| ())).unwrap();
+        site.route("HEAD", "/a b", nothing).unwrap();
         assert!(site.check().unwrap_err().contains("\"/a b\" has a page and a route"));
         let here = std::env::temp_dir();
         site.folder("/x", &here).unwrap();
         assert!(site.folder("/x/", &here).unwrap_err().contains("there is one at this path"));
+    }
+
+    #[test]
+    fn a_route_that_cant_be_is_an_error() {
+        let routes = |all: &[(&str, &str)]| {
+            let mut site = Site::default();
+            let added = all.iter().try_for_each(|(method, path)| site.route(method, path, nothing));
+            added.and_then(|()| site.build().map(drop))
+        };
+        for (all, why) in [
+            (&[("get", "/")][..], "the method is not one of GET, "),
+            (&[("GET", "a")], "begins with a slash"),
+            (&[("GET", "/a?b")], "has no '?'"),
+            (&[("GET", "/a%20")], "has no '%'"),
+            (&[("GET", "/{}")], "needs a name"),
+            (&[("GET", "/a{b}")], "neither a text nor one parameter"),
+            (&[("GET", "/{a")], "neither a text nor one parameter"),
+            (&[("GET", "/{a}/{a}")], "two parameters {a}"),
+            (&[("GET", "/{a}/b"), ("GET", "/{a}/b")], "there is GET /{a}/b already"),
+            (&[("GET", "/{a}/b"), ("POST", "/{c}/b")], "GET /{a}/b already; name the parameters"),
+            (&[("GET", "/{*a}"), ("GET", "/{*a}/b")], "can't be served beside the others"),
+        ] {
+            let error = routes(all).err().unwrap_or_default();
+            assert!(error.contains(why), "{all:?}: {error}");
+        }
+        assert!(routes(&[("GET", "/{a}"), ("POST", "/{a}"), ("GET", "/a")]).is_ok());
     }
 }

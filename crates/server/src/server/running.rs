@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use crate::control::ControlThreads;
 use crate::event_loop::SharedRuntime;
 use crate::handle::NodeHandle;
+use crate::http::HttpServer;
 use crate::kept_store::STORE_CLOSE_MAX;
 use crate::node::Node;
 use crate::reach;
@@ -25,8 +26,7 @@ const LAST_TURN: Duration = Duration::from_secs(1);
 /// A running node. Dropping it shuts it down, as [`shutdown`](Self::shutdown) does.
 pub struct Running {
     pub(super) handle: NodeHandle,
-    /// The thread of HTTP handlers.
-    pub(super) http: Option<JoinHandle<()>>,
+    pub(super) http: Option<HttpServer>,
     pub(super) stopper: Stopper,
     pub(super) local_addr: SocketAddr,
     pub(super) service_addrs: Vec<SocketAddr>,
@@ -166,9 +166,11 @@ impl Running {
         }
         self.leash.end();
         self.node.asks.end();
-        // As with a computation, a handler that never returns keeps its thread.
-        self.node.desk.stop();
-        drop(self.http.take());
+        // Handlers that wait for rooms have their answers now.
+        let left = deadline.saturating_duration_since(Instant::now());
+        if self.http.take().is_some_and(|http| !http.end(left)) {
+            log::warn!("HTTP requests that are not answered are dropped");
+        }
         // A computation may take for ever; its thread ends after it, or with the process.
         drop(self.control_threads.take().map(ControlThreads::stop));
         // Both end with the leash, whatever the shards do.

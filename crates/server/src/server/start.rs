@@ -2,9 +2,9 @@
 
 use std::io;
 use std::net::SocketAddr;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize};
 use std::sync::mpsc::{SyncSender, sync_channel};
+use std::sync::{Arc, OnceLock};
 use std::thread;
 
 use mio::Poll;
@@ -21,7 +21,7 @@ use crate::entropy::Entropy;
 use crate::event_loop::{SharedRuntime, Work};
 use crate::fleet::HostedFleet;
 use crate::handle::NodeHandle;
-use crate::http::{Desk, Worker};
+use crate::http::{self, Handover};
 use crate::memory_limit::MemoryLimit;
 use crate::node::Node;
 use crate::reach;
@@ -87,12 +87,15 @@ pub(super) fn start(mut server: Server) -> io::Result<Running> {
         server.on_start.push(open()?);
     }
     let serves_rooms = server.serves_rooms();
+    let site = std::mem::take(&mut server.site).build();
+    let site = site.map_err(|text| io::Error::new(io::ErrorKind::InvalidInput, text))?;
     let fleet = server.host_fleet()?;
     let config = &server.config;
     let mut open = Open::new(&server, serves_rooms, shards)?;
     let is_per_shard = config.descriptors == Descriptors::PerShard;
     let Edges { polls, mailboxes, tables } = Edges::new(shards, is_per_shard, config.mailbox_max)
         .map_err(|error| named("descriptors", &error))?;
+    let (handover, handed) = Handover::new();
     let shared = Arc::new(SharedRuntime {
         mailboxes,
         clock: Clock::start(server.pace),
@@ -107,6 +110,8 @@ pub(super) fn start(mut server: Server) -> io::Result<Running> {
         tls_only: config.tls_only,
         tables,
         work: Work::default(),
+        control: OnceLock::new(),
+        handover,
     });
     let (control, control_threads) = Control::start(
         Arc::clone(&shared),
@@ -116,10 +121,8 @@ pub(super) fn start(mut server: Server) -> io::Result<Running> {
         config.authentications_max,
     )?;
     // What shards wake is opened before their descriptor tables part, and the rest after.
-    let http_runtime = server.site.has_work().then(Worker::runtime).transpose()?;
     let threads = shard_threads(&shared, shards)?;
-    let (desk, orders) = Desk::new(config);
-    let (node, mut services, on_start) = server.into_node(shards, desk, store, fleet);
+    let (node, mut services, on_start) = server.into_node(shards, store, fleet);
     let node = Arc::new(node);
 
     let published: Vec<Arc<Published>> = (0..shards).map(|_| Arc::default()).collect();
@@ -142,9 +145,7 @@ pub(super) fn start(mut server: Server) -> io::Result<Running> {
         control_threads: Some(control_threads),
         shutdown_timeout: node.config.shutdown_timeout(),
     };
-    if let Some(runtime) = http_runtime {
-        running.http = Some(Worker { shared, node, handle }.start(runtime, orders)?);
-    }
+    running.http = Some(http::serve(control.runtime(), handle, site, handed));
     let threads = threads.into_iter().zip(polls).collect();
     running.start_shards(threads, open.listeners, &mut services, &Arc::new(control), &tells)?;
     running.start_watchdog()?;
@@ -241,11 +242,10 @@ impl Server {
     fn into_node(
         self,
         shards: usize,
-        desk: Desk,
         store: Option<Arc<dyn Store>>,
         fleet: Option<HostedFleet>,
     ) -> (Node, Vec<ServiceAt>, Vec<OnStart>) {
-        let Self { config, room_types, site, services, .. } = self;
+        let Self { config, room_types, services, .. } = self;
         let name_bytes_max = config.name_bytes_max;
         let authenticator =
             self.authenticator.unwrap_or_else(|| Box::new(Guests { name_bytes_max }));
@@ -254,8 +254,7 @@ impl Server {
             None => authenticator,
         };
         let tokens = TokenKey::new(&Entropy::System.bytes());
-        let mut node =
-            Node::new(config, shards, room_types, site, desk, authenticator, store, tokens);
+        let mut node = Node::new(config, shards, room_types, authenticator, store, tokens);
         node.admit = self.admit;
         node.tickets = self.tickets;
         node.users.keep_one(self.one_session_per_user);

@@ -209,7 +209,6 @@ impl Shard {
                     Answered { id: AskId(ask), reply },
                 );
             }
-            ShardMail::Answer { answer, part } => outlet!(self).http_answer(answer, part),
             ShardMail::Close { room, text } => self.host.close_room(&mut below!(self), room, &text),
             ShardMail::Authenticated { connection, decision, decided } => {
                 outlet!(self).authenticated(connection, decision, *decided);

@@ -59,9 +59,7 @@ use crate::service::Closed;
 use crate::stats::{Counters, Watch};
 use connection::Links;
 pub(crate) use connection::SocketChange;
-use connection::http::period;
 use connection::patience::Patience;
-use connection::transport::Input;
 pub(crate) use env::Stopwatch;
 use env::{Env, SHUTTING_DOWN, nanoseconds};
 use keys::ConnectionKey;
@@ -107,7 +105,7 @@ impl Shard {
         let shortest = patience
             .chain([Patience::of_node(&node.config)])
             .fold(node.config.hello_timeout(), |shortest, patience| shortest.min(patience.ask))
-            .min(period(&node.config))
+            .min(node.config.http_request_timeout())
             .min(node.config.message_timeout());
         let silent = node.fleet.as_ref().and_then(|fleet| fleet.silent);
         let shortest = silent.map_or(shortest, |silent| shortest.min(silent / 2));
@@ -298,12 +296,6 @@ impl Shard {
         {
             round_trips.give_up();
         }
-        if bytes > 0
-            && let Some(connection) = self.links.get_mut(key)
-            && let Input::Http(http) = &mut connection.input
-        {
-            http.wrote(self.env.now);
-        }
         self.links.count_bytes(key);
     }
 
@@ -352,7 +344,7 @@ impl Shard {
         for key in self.links.keys() {
             if self.sessions.get(key).is_some() {
                 outlet!(self).goodbye(key, ErrorCode::ShuttingDown, SHUTTING_DOWN, None);
-            } else if !outlet!(self).end_http(key) {
+            } else {
                 outlet!(self).leave_service(key, Closed::ShuttingDown);
                 outlet!(self).go_away(key, SHUTTING_DOWN);
             }

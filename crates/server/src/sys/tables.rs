@@ -39,13 +39,14 @@ thread_local! {
     static TABLE_OF: Cell<u64> = const { Cell::new(0) };
 }
 
-/// The tables of a node's shards.
+/// The tables of a node's shards, and that of the process, whose number follows theirs: the control
+/// thread serves HTTP with it.
 pub(crate) struct Tables {
     /// Differs from that of every other node in the process.
     id: u64,
     /// Wake the shards.
     wakers: Vec<OwnedFd>,
-    /// Through which sockets reach the shards.
+    /// Through which sockets reach the shards and the control thread.
     passages: Vec<Passage>,
     /// How many connections each table has.
     connections: Vec<AtomicUsize>,
@@ -69,7 +70,7 @@ impl Tables {
         relay();
         let flags = EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK;
         let wakers = (0..shards).map(|_| Ok(eventfd(0, flags)?)).collect::<io::Result<_>>()?;
-        let passages = (0..shards).map(|_| Passage::new()).collect::<io::Result<_>>()?;
+        let passages = (0..=shards).map(|_| Passage::new()).collect::<io::Result<_>>()?;
         let open = fs::read_dir("/proc/thread-self/fd").map_or(0, Iterator::count);
         let most = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
         let most = usize::try_from(most).unwrap_or(usize::MAX);
@@ -77,7 +78,7 @@ impl Tables {
             id: NEXT.fetch_add(1, Ordering::Relaxed),
             wakers,
             passages,
-            connections: (0..shards).map(|_| AtomicUsize::new(0)).collect(),
+            connections: (0..=shards).map(|_| AtomicUsize::new(0)).collect(),
             connections_max: most.saturating_sub(open + DESCRIPTORS_RESERVED),
         })
     }

@@ -12,7 +12,6 @@ use crate::auth::{Deciding, Guests};
 use crate::background::{Background, Origin, Underway};
 use crate::config::Config;
 use crate::entropy::Entropy;
-use crate::http::{Desk, Site};
 use crate::node::Node;
 use crate::service::{Hosted, Service};
 use crate::shard::Shard;
@@ -64,11 +63,9 @@ impl Background for Nowhere {
 impl BareShard {
     /// A shard with these room types and one service.
     pub fn new(config: Config, room_types: Vec<RoomType>, service: impl Service) -> Self {
-        let (desk, _) = Desk::new(&config);
         let guests = Box::new(Guests { name_bytes_max: config.name_bytes_max });
         let tokens = TokenKey::new(&Entropy::System.bytes());
-        let site = Site::default();
-        let node = Node::new(config, 1, room_types, site, desk, guests, None, tokens);
+        let node = Node::new(config, 1, room_types, guests, None, tokens);
         let (node, watch) = (Arc::new(node), Watch(Arc::default()));
         let background = Arc::new(Nowhere);
         let mut shard = Shard::new(

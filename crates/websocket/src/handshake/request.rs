@@ -49,7 +49,12 @@ impl<'a> Request<'a> {
     /// `Origin` in a WebSocket request. To decide by origin, use [`Upgrade::origin`], which returns
     /// any bytes.
     pub fn header(&self, name: &str) -> Option<&'a str> {
-        values(&self.headers, name).next().and_then(|value| std::str::from_utf8(value).ok())
+        self.values(name).next().and_then(|value| std::str::from_utf8(value).ok())
+    }
+
+    /// All values of a header, in order. The name is case-insensitive.
+    pub fn values<'h>(&'h self, name: &'h str) -> impl Iterator<Item = &'a [u8]> + 'h {
+        values(&self.headers, name)
     }
 }
 

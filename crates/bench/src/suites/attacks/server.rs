@@ -151,7 +151,7 @@ fn host(words: &mut Words) -> io::Result<()> {
     let node = running.handle();
     let console = Console::listen((Ipv4Addr::LOCALHOST, 0).into(), "")?;
     let ports = format!("{} {}", running.local_addr().port(), console.address().port());
-    console.serve(node.clone())?;
+    console.serve(node.clone());
     // Each goes to the shard with the least load, the first of them if several have the same: a
     // large room to the first, another to the second, and a watched one to each.
     let mut ids = vec![node.create_room::<Fat>(&()).wait().map_err(io::Error::other)?];

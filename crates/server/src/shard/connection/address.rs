@@ -26,10 +26,10 @@ pub(crate) struct Unnamed {
 }
 
 impl Unnamed {
-    /// A request came from this client.
-    pub(crate) fn note(&mut self, client: Client, now: Duration) {
+    /// A request came from this client. Returns whether it is unnamed.
+    pub(crate) fn note(&mut self, client: Client, now: Duration) -> bool {
         if !client.is_unnamed {
-            return;
+            return false;
         }
         self.count += 1;
         if now >= self.logs_at {
@@ -40,6 +40,7 @@ impl Unnamed {
                 client.address.ip()
             );
         }
+        true
     }
 }
 

@@ -17,7 +17,6 @@ impl Connection {
     fn holds(&self) -> usize {
         let input = match &self.input {
             Input::WebSocket(Some(decoder)) => decoder.buffered_bytes(),
-            Input::Http(http) => http.buffered_bytes(),
             _ => 0,
         };
         // What is being closed is given back soon: others need not go for it.

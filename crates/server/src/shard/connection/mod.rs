@@ -6,7 +6,6 @@ pub(crate) mod buffers;
 pub(crate) mod carrier;
 pub(crate) mod close_codes;
 pub(crate) mod deflated;
-pub(crate) mod half_closed;
 pub(crate) mod http;
 pub(crate) mod input;
 pub(crate) mod input_queue;
@@ -23,6 +22,7 @@ use playfield_wire::server::ServerMessage;
 
 use crate::addresses::Tally;
 use crate::shard::connection::buffers::Outbox;
+use crate::shard::connection::http::HandedOver;
 use crate::shard::connection::share::Taken;
 use crate::shard::connection::timeouts::NO_SLOT;
 use crate::shard::connection::transport::{Dialect, Framing, Input};
@@ -96,6 +96,8 @@ pub(crate) enum SocketChange {
     Greeted(ConnectionKey),
     /// The socket now belongs to another connection, which has none or has lost its own.
     Moved { from: ConnectionKey, to: ConnectionKey },
+    /// The socket goes to the control thread, with the facts of its connection.
+    HandedOver(ConnectionKey, Box<HandedOver>),
     /// The socket is dropped.
     Dropped(ConnectionKey),
 }
@@ -121,8 +123,6 @@ pub(crate) struct Pause {
     pub(crate) mailbox: bool,
     /// A room elsewhere has not done yet what was sent to it.
     pub(crate) acts: bool,
-    /// Whether HTTP requests before it have to be answered first.
-    pub(crate) http: bool,
     /// Whether it was served for long enough, so that others come first.
     pub(crate) turn: bool,
     /// Whether the user of a ticket is being decided about.

@@ -14,7 +14,7 @@ use crate::shard::connection::http::Http;
 pub(crate) enum Input {
     /// Too few bytes came from this client to detect the protocol.
     Unknown(Box<Client>),
-    /// HTTP requests.
+    /// The head of an HTTP request.
     Http(Box<Http>),
     /// Native framing.
     Native,

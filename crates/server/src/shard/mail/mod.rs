@@ -20,7 +20,6 @@ use crate::channel::Publication;
 use crate::founding::Founding;
 use crate::handle::operator::{Inspect, Operate, Search, Survey};
 use crate::handle::profile::Capturing;
-use crate::http::{Answer, Part};
 use crate::room_id::RoomId;
 use crate::shard::allowance::Allowance;
 use crate::shard::keys::{ConnectionKey, MemberKey, RoomKey, Seat};
@@ -103,8 +102,6 @@ pub(crate) enum ShardMail {
     Reserve { room: RoomId, who: SeatFor, wait: Duration, answers: u64 },
     /// To the room's shard: create a room.
     Found(Box<Founding>),
-    /// To the connection's shard: a part of the answer to an HTTP request.
-    Answer { answer: Answer, part: Part },
     /// To the connection's shard: the authenticator has decided. The number is that of the
     /// [`Underway`](crate::background::Underway).
     Authenticated { connection: ConnectionKey, decision: u64, decided: Box<Decided> },

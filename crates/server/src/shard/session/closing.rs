@@ -128,8 +128,8 @@ impl Outlet<'_> {
         }
         let close = close.filter(|_| matches!(connection.dialect.framing, Framing::WebSocket(_)));
         let by = self.env.now + self.env.node.config.close_timeout();
-        let hung_up = matches!(&connection.input, Input::Http(http) if http.has_hung_up());
-        connection.phase = Phase::Closing { by: by.into(), written: false, hung_up, skipped: 0 };
+        connection.phase =
+            Phase::Closing { by: by.into(), written: false, hung_up: false, skipped: 0 };
         if close.is_none() || !connection.awaits_close() {
             connection.partial = Partial::default();
             connection.input = Input::InUse;
@@ -281,9 +281,6 @@ impl Outlet<'_> {
                 if std::mem::take(&mut connection.lagging) {
                     self.links.drained.push(key);
                 }
-                if let Input::Http(http) = &mut connection.input {
-                    http.drained(self.env.now, self.env.node.config.http_answer_timeout());
-                }
                 if std::mem::take(&mut connection.owes_receipts) {
                     self.send_receipts(key);
                 }
@@ -300,9 +297,6 @@ impl Outlet<'_> {
 
     /// The client sends nothing more, and all that it sent is read.
     pub(crate) fn hung_up(&mut self, key: ConnectionKey) {
-        if self.stays_for_answers(key) {
-            return;
-        }
         if self.lose(key) {
             return;
         }
@@ -314,6 +308,24 @@ impl Outlet<'_> {
             if *written {
                 self.drop_connection(key);
             }
+        }
+    }
+
+    /// The client has sent its FIN. What came before may not be read yet.
+    pub(crate) fn half_closed(&mut self, key: ConnectionKey) {
+        if self.is_greeting(key) {
+            // Its session would end with its input.
+            self.drop_connection(key);
+        }
+    }
+
+    /// The client is gone: its connection was reset, or is closed in both directions. Nobody reads
+    /// the welcome that an authenticator decides about, or the answer to half a request.
+    pub(crate) fn vanished(&mut self, key: ConnectionKey) {
+        let connection = self.links.get(key);
+        let is_http = connection.is_some_and(|of| matches!(of.input, Input::Http(_)));
+        if is_http || self.is_greeting(key) {
+            self.drop_connection(key);
         }
     }
 

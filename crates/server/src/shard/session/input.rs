@@ -5,7 +5,7 @@ use playfield_wire::ErrorCode;
 use playfield_wire::framing::PREAMBLE;
 
 use crate::proxy::Client;
-use crate::shard::connection::http::{Http, period};
+use crate::shard::connection::http::Http;
 use crate::shard::connection::transport::{Input, Opening, opening};
 use crate::shard::keys::ConnectionKey;
 use crate::shard::moment::Moment;
@@ -72,9 +72,8 @@ impl Outlet<'_> {
                 PREAMBLE.len()
             }
             Opening::Http => {
-                let http = Http::new(&self.env.node.config, peer, self.env.now);
-                connection.input = Input::Http(Box::new(http));
-                self.links.look_at(key, self.env.now + period(&self.env.node.config));
+                connection.input = Input::Http(Box::new(Http { peer, since: self.env.now }));
+                self.links.look_at(key, self.env.now + self.env.node.config.http_request_timeout());
                 self.handle_http(key, input)
             }
             Opening::Alien => {
@@ -92,8 +91,7 @@ impl Outlet<'_> {
         if let Input::Unknown(peer) = &connection.input
             && matches!(opening(input), Opening::Http | Opening::Partial)
         {
-            let http = Http::new(&self.env.node.config, **peer, self.env.now);
-            connection.input = Input::Http(Box::new(http));
+            connection.input = Input::Http(Box::new(Http { peer: **peer, since: self.env.now }));
             return self.refuse_http(key, 400, text);
         }
         self.fail(key, ErrorCode::UnsupportedProtocol, text);

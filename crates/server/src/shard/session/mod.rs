@@ -7,7 +7,6 @@ pub(crate) mod closing;
 mod echo;
 pub(crate) mod ending;
 pub(crate) mod greeting;
-mod half_closed;
 pub(crate) mod hello;
 mod http;
 pub(crate) mod input;

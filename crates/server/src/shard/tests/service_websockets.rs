@@ -5,7 +5,6 @@ use playfield_wire::Format;
 
 use super::services::{frame, frames, taken, world};
 use super::world::{Client, World};
-use crate::http::Then;
 
 const MASK: [u8; 4] = [1, 2, 3, 4];
 
@@ -99,15 +98,11 @@ fn clients_by_both_ways_are_connections_of_one_service_and_sessions_have_other_p
 }
 
 #[test]
-fn what_a_client_sends_after_a_request_that_is_not_answered_belongs_to_the_service() {
+fn what_a_client_sends_behind_its_request_belongs_to_the_service_on_a_kept_connection_too() {
     let (mut world, _) = world(&[]);
     let client = world.connect(0);
-    let begin = b"GET /r/1 HTTP/1.1\r\nHost: x\r\n\r\n";
-    world.bytes(client, &[&begin[..], &request(""), &message(&frame("echo on"))].concat());
-    assert_eq!(world.raw(client), b"");
-    let calls = world.calls();
-    let response = b"HTTP/1.1 204 No Content\r\n\r\n";
-    world.answer(calls[0].answer, response, Then::Done);
+    world.bytes(client, b"GET /r/1 HTTP/1.1\r\nHost: x\r\n\r\n");
+    world.hand_back(client, 0, &[request(""), message(&frame("echo on"))].concat());
     let answered = world.raw(client);
     let at = answered.windows(5).position(|found| found == b"\r\n\r\n\x82").unwrap() + 4;
     assert_eq!(answered[at..], [&[0x82, 4][..], &frame("on")].concat());

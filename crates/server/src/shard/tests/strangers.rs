@@ -400,33 +400,6 @@ fn who_sends_too_much_and_reads_hears_why_it_is_closed() {
 }
 
 #[test]
-fn bodies_of_http_requests_count_while_they_come_in_and_while_they_wait() {
-    let mut world = World::new(1, &[("peer_bytes_per_address_max", "100000")]);
-    let post = |bytes: usize| {
-        let head = format!("POST /r/x HTTP/1.1\r\nHost: x\r\nContent-Length: {bytes}\r\n\r\n");
-        [head.as_bytes(), &vec![b'x'; bytes]].concat()
-    };
-    let (first, second) = (world.connect(0), world.connect(0));
-    world.bytes(first, &post(60_000));
-    let calls = world.calls();
-    assert_eq!(calls.len(), 1);
-    world.bytes(second, &post(60_000));
-    assert!(world.calls().is_empty());
-    let answer = String::from_utf8(world.raw(second)).unwrap();
-    assert!(answer.starts_with("HTTP/1.1 503 ") && answer.contains("peer_bytes"), "{answer}");
-    drop(calls);
-    let third = world.connect(0);
-    world.bytes(third, &post(60_000));
-    assert_eq!(world.calls().len(), 1);
-    // One that is still coming in.
-    let fourth = world.connect(0);
-    world.bytes(fourth, &post(200_000)[..150_000]);
-    world.wait(1);
-    let answer = String::from_utf8(world.raw(fourth)).unwrap();
-    assert!(answer.starts_with("HTTP/1.1 503 "), "{answer}");
-}
-
-#[test]
 fn what_is_kept_for_sessions_that_are_away_counts() {
     let mut world =
         World::new(1, &[("peer_bytes_per_address_max", "150000"), ("resume_bytes_max", "100000")]);

@@ -13,7 +13,6 @@ use playfield_websocket::{Decoder, Deflate, Item, Limits, Opcode, Role};
 use playfield_wire::client::{self, ClientMessage, Hello};
 use playfield_wire::framing::{Framing, PREAMBLE, write_frame};
 use playfield_wire::{ErrorCode, Format, RequestNumber, RoomNumber};
-use tokio::sync::mpsc::UnboundedReceiver;
 
 use super::authentication;
 use super::gadget::{FleetLog, TestFleet};
@@ -32,10 +31,10 @@ use crate::background::{Background, Origin, Underway};
 use crate::config::Config;
 use crate::entropy::Entropy;
 use crate::fleet::{FleetSettings, HostedFleet};
-use crate::http::{Answer, Call, Desk, Order, Part, Site, Then, handler};
 use crate::node::Node;
 use crate::shard::Shard;
 use crate::shard::SocketChange;
+use crate::shard::connection::http::HandedOver;
 use crate::shard::env::Stopwatch;
 use crate::shard::keys::ConnectionKey;
 use crate::shard::mail::ShardMail;
@@ -61,8 +60,8 @@ pub(super) struct World {
     peers: Vec<Peer>,
     /// The users who are refused.
     pub(super) banned: Banned,
-    /// HTTP requests that were handed in and not looked at.
-    orders: UnboundedReceiver<Order>,
+    /// Connections that were handed over, because they speak HTTP.
+    handed_over: Vec<(Client, HandedOver)>,
     /// By shard, connections that wait to be served.
     queued: Vec<HashSet<ConnectionKey>>,
     /// The shards' own measure of time, in nanoseconds.
@@ -182,8 +181,6 @@ impl World {
         for (name, value) in settings {
             config.set(name, value).unwrap();
         }
-        let mut site = Site::default();
-        site.page("/".into(), "text/plain".into(), b"a page".to_vec()).unwrap();
         let banned = Banned::default();
         let guests = Guests { name_bytes_max: config.name_bytes_max };
         let guests = Box::new(Gate(guests, Arc::clone(&banned)));
@@ -215,12 +212,8 @@ impl World {
         let mut ticking = room::room_type("ticking");
         (ticking.settings.tick_hz, ticking.settings.silence_ms) = (20, 0);
         room_types.push(ticking);
-        for (method, path) in [("POST", "/r/{x}"), ("GET", "/r/{x}")] {
-            site.route(method, path, handler(async |_, _| ())).unwrap();
-        }
-        let (desk, orders) = Desk::new(&config);
         let tokens = TokenKey::new(&Entropy::Seeded(99).bytes());
-        let mut node = Node::new(config, shards, room_types, site, desk, guests, None, tokens);
+        let mut node = Node::new(config, shards, room_types, guests, None, tokens);
         node.channel_rules = listener::rules();
         node.users.keep_one(one_session);
         node.service_paths = vec![("/service".to_owned(), 0)];
@@ -268,7 +261,7 @@ impl World {
             parcels: (0..shards).map(|_| VecDeque::new()).collect(),
             peers: Vec::new(),
             banned,
-            orders,
+            handed_over: Vec::new(),
             queued: vec![HashSet::new(); shards],
             stopwatch,
             pace: None,
@@ -339,19 +332,21 @@ impl World {
         })
     }
 
-    /// The HTTP requests that were handed in since it was last asked.
-    pub(super) fn calls(&mut self) -> Vec<Call> {
-        let order = || match self.orders.try_recv() {
-            Ok(Order::Call(call)) => Some(*call),
-            _ => None,
-        };
-        std::iter::from_fn(order).collect()
+    /// The bytes with which a connection was handed over, because it speaks HTTP.
+    pub(super) fn handed_over(&mut self, client: Client) -> Option<Vec<u8>> {
+        let at = self.handed_over.iter().position(|(of, _)| *of == client)?;
+        Some(self.handed_over.remove(at).1.input)
     }
 
-    /// Sends a part of the answer to an HTTP request.
-    pub(super) fn answer(&mut self, answer: Answer, bytes: &[u8], then: Then) {
-        let part = Part { bytes: bytes.to_vec(), then };
-        self.shards[usize::from(answer.shard)].mail(ShardMail::Answer { answer, part });
+    /// Gives a connection back to its shard, with these bytes.
+    pub(super) fn hand_back(&mut self, client: Client, shard: usize, input: &[u8]) {
+        let at = self.handed_over.iter().position(|(of, _)| *of == client);
+        let (_, mut http) = self.handed_over.remove(at.expect("it was handed over"));
+        http.input = input.to_vec();
+        self.shards[shard].begin(self.now);
+        let key = self.shards[shard].by_outlet(|out| out.handed_back(http));
+        self.peers[client].place = Some((shard, key));
+        self.queue(shard, key);
         self.run();
     }
 
@@ -1078,6 +1073,12 @@ impl World {
                 SocketChange::Moved { from, to } => {
                     if let Some(peer) = self.peer_at(index, from) {
                         peer.place = Some((index, to));
+                    }
+                }
+                SocketChange::HandedOver(key, http) => {
+                    if let Some(client) = self.client_at(index, key) {
+                        self.peers[client].place = None;
+                        self.handed_over.push((client, *http));
                     }
                 }
                 SocketChange::Dropped(key) => {

@@ -1,0 +1,457 @@
+//! Limits around the site: by address, on the size of bodies, and on time.
+
+use std::convert::Infallible;
+use std::future::pending;
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll};
+
+use axum::Router;
+use axum::body::{Body, Bytes};
+use axum::extract::ConnectInfo;
+use axum::http::header::{CONNECTION, HOST, RETRY_AFTER, TRANSFER_ENCODING, UPGRADE};
+use axum::http::request::Parts;
+use axum::http::uri::PathAndQuery;
+use axum::http::{HeaderValue, Method, Request, StatusCode, Version};
+use axum::response::{IntoResponse, Response};
+use http_body::{Body as _, Frame, SizeHint};
+use http_body_util::BodyExt;
+use hyper::body::Incoming;
+use tokio::time::{Instant, timeout, timeout_at};
+use tower::Service;
+
+use super::pages::Pages;
+use super::progress::Progress;
+use crate::addresses::{Address, BytesHeld, RequestUnderWay, Tally};
+use crate::config::Config;
+use crate::counted::Counted;
+use crate::handle::NodeHandle;
+use crate::panics::guard;
+use crate::proxy::{Client, forwarded};
+use crate::shard::connection::address::Unnamed;
+use crate::stats::{HttpCounters, Published};
+
+/// Requests that wait for a handler or a file.
+pub(crate) struct Requests {
+    load: Arc<AtomicUsize>,
+    requests_max: usize,
+}
+
+/// Why a request is not taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Full {
+    /// `http_requests_max` requests are under way.
+    Node,
+    /// `http_requests_per_address_max` requests of the client's address are.
+    Address,
+}
+
+/// Counts one request, and holds the bytes of its body.
+pub(crate) struct UnderWay {
+    _of_node: Counted,
+    _of_address: RequestUnderWay,
+    _body: BytesHeld,
+}
+
+impl Requests {
+    pub(crate) fn new(config: &Config) -> Self {
+        Self { load: Arc::default(), requests_max: config.http_requests_max }
+    }
+
+    /// How many requests are under way.
+    pub(crate) fn load(&self) -> usize {
+        self.load.load(Ordering::Relaxed)
+    }
+
+    /// Counts a request from this address, which has sent this body.
+    pub(crate) fn admit(&self, address: Arc<Address>, body: BytesHeld) -> Result<UnderWay, Full> {
+        let of_address = address.admit_request()?;
+        let of_node = Counted::new(&self.load, self.requests_max).ok_or(Full::Node)?;
+        Ok(UnderWay { _of_node: of_node, _of_address: of_address, _body: body })
+    }
+}
+
+/// A node's site, and what its requests need to know of the node.
+pub(super) struct Front {
+    pub(super) handle: NodeHandle,
+    pub(super) pages: Pages,
+    pub(super) router: Router,
+    pub(super) unnamed: Mutex<Unnamed>,
+}
+
+/// A connection, as its requests know it.
+pub(super) struct Origin {
+    pub(super) peer: Client,
+    tally: Mutex<Option<Tally>>,
+    pub(super) progress: Arc<Progress>,
+    published: Arc<Published>,
+    /// The head of a request that asks for a WebSocket, with which the connection returns to its
+    /// shard.
+    returns: Mutex<Option<Vec<u8>>>,
+}
+
+impl Origin {
+    pub(super) fn new(
+        peer: Client,
+        tally: Tally,
+        progress: Arc<Progress>,
+        published: Arc<Published>,
+    ) -> Self {
+        let (tally, returns) = (Mutex::new(Some(tally)), Mutex::default());
+        Self { peer, tally, progress, published, returns }
+    }
+
+    /// Returns whether the connection is to return to its shard, and all answers are written.
+    pub(super) fn is_returning(&self) -> bool {
+        lock(&self.returns).is_some() && !self.progress.is_blocked()
+    }
+
+    /// Takes what the shard needs: the head of the request, and where the connection is counted.
+    pub(super) fn take(&self) -> Option<(Vec<u8>, Tally)> {
+        Some((lock(&self.returns).take()?, lock(&self.tally).take()?))
+    }
+
+    /// Ends the handshake: the connection was of use.
+    fn settle(&self) {
+        if let Some(tally) = &mut *lock(&self.tally) {
+            tally.settle();
+        }
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Answers the requests of one connection: the limits, and the site within.
+#[derive(Clone)]
+pub(super) struct Limits {
+    pub(super) front: Arc<Front>,
+    pub(super) origin: Arc<Origin>,
+}
+
+impl Service<Request<Incoming>> for Limits {
+    type Response = Response<Answer>;
+    type Error = Infallible;
+    type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Infallible>> + Send>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<Incoming>) -> Self::Future {
+        let this = self.clone();
+        Box::pin(async move { Ok(this.answer(request).await) })
+    }
+}
+
+impl Limits {
+    async fn answer(self, request: Request<Incoming>) -> Response<Answer> {
+        let begun = self.origin.progress.begins();
+        let sending = Sending(Arc::clone(&self.origin.progress));
+        let (parts, body) = request.into_parts();
+        if let Some(head) = websocket_head(&parts) {
+            *lock(&self.origin.returns) = Some(head);
+            return pending().await;
+        }
+        self.origin.published.http.requests.fetch_add(1, Ordering::Relaxed);
+        let ends = parts.headers.contains_key(TRANSFER_ENCODING);
+        let (mut response, under_way) = match self.decide(parts, body, begun).await {
+            Ok((response, under_way)) => (response, under_way),
+            Err(Refused(refused)) => (*refused, None),
+        };
+        if ends {
+            // Whoever read `Content-Length` beside it would see another end of the request, and
+            // another beginning of the next: there is none (RFC 9112, 6.1).
+            response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+        }
+        response.map(|body| Answer { body, _under_way: under_way, _sending: sending })
+    }
+
+    async fn decide(
+        &self,
+        mut parts: Parts,
+        body: Incoming,
+        begun: Instant,
+    ) -> Result<(Response, Option<UnderWay>), Refused> {
+        let Self { front, origin } = self;
+        check_head(&parts)?;
+        let node = front.handle.node();
+        let now = front.handle.now();
+        let client = self.client_of(&parts);
+        let address = node.addresses.of(client, now);
+        origin.settle();
+        let mut held = BytesHeld::new(Arc::clone(&address));
+        let reads = matches!(parts.method, Method::GET | Method::HEAD);
+        if reads && let Some(page) = front.pages.find(parts.uri.path()) {
+            return Ok((page.answer(&parts), None));
+        }
+        let body = if body.is_end_stream() {
+            Bytes::new()
+        } else {
+            let by = begun + node.config.http_request_timeout();
+            let collected = collect(body, &mut held, &node.config, &origin.published.http);
+            timeout_at(by, collected).await.unwrap_or_else(|_| Err(too_slow(&node.config)))?
+        };
+        let under_way = match node.requests.admit(address, held) {
+            Ok(under_way) => under_way,
+            Err(full) => return Ok((self.overload(full), None)),
+        };
+        parts.extensions.insert(front.handle.clone());
+        parts.extensions.insert(ConnectInfo::<SocketAddr>(client.address));
+        let request = Request::from_parts(parts, Body::from(body));
+        let handler = || front.router.clone().call(request);
+        let failed = || (StatusCode::INTERNAL_SERVER_ERROR, "the handler failed\n").into_response();
+        let Some(handling) = guard("an HTTP handler", handler) else {
+            return Ok((failed(), Some(under_way)));
+        };
+        let handling = Guarded(Some(Box::pin(handling)));
+        let response = match timeout(node.config.http_answer_timeout(), handling).await {
+            Ok(Some(Ok(response))) => response,
+            Ok(None) => failed(),
+            Err(_) => {
+                origin.published.http.unavailable.fetch_add(1, Ordering::Relaxed);
+                let ms = node.config.http_answer_timeout_ms;
+                let text = format!("http_answer_timeout_ms: no answer within {ms} ms\n");
+                (StatusCode::SERVICE_UNAVAILABLE, text).into_response()
+            }
+        };
+        Ok((response, Some(under_way)))
+    }
+
+    /// The client that sent a request: the one that a trusted proxy names, or else the peer.
+    fn client_of(&self, parts: &Parts) -> Client {
+        let (peer, addresses) = (self.origin.peer, &self.front.handle.node().addresses);
+        if !addresses.is_proxy(peer.address.ip()) {
+            return peer;
+        }
+        let headers: Vec<&[u8]> =
+            parts.headers.get_all("x-forwarded-for").iter().map(HeaderValue::as_bytes).collect();
+        let client = forwarded(peer, headers.into_iter(), |ip| addresses.is_proxy(ip));
+        if client != peer && lock(&self.front.unnamed).note(client, self.front.handle.now()) {
+            self.origin.published.http.unnamed.fetch_add(1, Ordering::Relaxed);
+        }
+        client
+    }
+
+    /// The answer to a request that is refused because of a limit.
+    fn overload(&self, full: Full) -> Response {
+        let (config, counters) = (&self.front.handle.node().config, &self.origin.published.http);
+        let (status, text) = match full {
+            Full::Node => {
+                let max = config.http_requests_max;
+                let text =
+                    format!("http_requests_max: {max} requests are waiting already; try again\n");
+                (StatusCode::SERVICE_UNAVAILABLE, text)
+            }
+            Full::Address => {
+                let max = config.http_requests_per_address_max;
+                let text = format!(
+                    "http_requests_per_address_max: {max} requests from your address are waiting \
+                     already; try again when some are answered\n"
+                );
+                (StatusCode::TOO_MANY_REQUESTS, text)
+            }
+        };
+        let counter = match full {
+            Full::Address => &counters.too_many,
+            Full::Node => &counters.unavailable,
+        };
+        counter.fetch_add(1, Ordering::Relaxed);
+        (status, [(RETRY_AFTER, "1")], text).into_response()
+    }
+}
+
+/// A request that is refused before its body is read: the connection ends with the answer.
+struct Refused(Box<Response>);
+
+impl Refused {
+    fn new(status: StatusCode, text: impl Into<String>) -> Self {
+        let close = [(CONNECTION, "close")];
+        Self(Box::new((status, close, text.into()).into_response()))
+    }
+}
+
+/// The head of a request that asks for a WebSocket, as bytes; `None` for any other.
+fn websocket_head(parts: &Parts) -> Option<Vec<u8>> {
+    let names = |header, token: &str| {
+        let values = parts.headers.get_all(header).into_iter();
+        let tokens = values.flat_map(|value| value.as_bytes().split(|&byte| byte == b','));
+        tokens.map(<[u8]>::trim_ascii).any(|of| of.eq_ignore_ascii_case(token.as_bytes()))
+    };
+    if parts.version != Version::HTTP_11
+        || !names(CONNECTION, "upgrade")
+        || !names(UPGRADE, "websocket")
+    {
+        return None;
+    }
+    let target = parts.uri.path_and_query().map_or("/", PathAndQuery::as_str);
+    let mut head = format!("{} {target} HTTP/1.1\r\n", parts.method).into_bytes();
+    for (name, value) in &parts.headers {
+        head.extend_from_slice(name.as_str().as_bytes());
+        head.extend_from_slice(b": ");
+        head.extend_from_slice(value.as_bytes());
+        head.extend_from_slice(b"\r\n");
+    }
+    head.extend_from_slice(b"\r\n");
+    Some(head)
+}
+
+/// Refuses a head that a proxy could take for another request.
+fn check_head(parts: &Parts) -> Result<(), Refused> {
+    let hosts = parts.headers.get_all(HOST).iter().count();
+    if hosts > 1 || hosts == 0 && parts.version != Version::HTTP_10 {
+        let text = format!("the request has {hosts} Host headers; it needs one\n");
+        return Err(Refused::new(StatusCode::BAD_REQUEST, text));
+    }
+    Ok(())
+}
+
+fn too_slow(config: &Config) -> Refused {
+    let ms = config.http_request_timeout_ms;
+    let text = format!("http_request_timeout_ms: the request was not complete within {ms} ms\n");
+    Refused::new(StatusCode::REQUEST_TIMEOUT, text)
+}
+
+/// Reads a body to its end.
+async fn collect(
+    mut body: Incoming,
+    held: &mut BytesHeld,
+    config: &Config,
+    counters: &HttpCounters,
+) -> Result<Bytes, Refused> {
+    let bytes_max = config.http_body_bytes_max;
+    let too_large = || {
+        let text = format!("http_body_bytes_max: a body may have {bytes_max} bytes\n");
+        Refused::new(StatusCode::PAYLOAD_TOO_LARGE, text)
+    };
+    if body.size_hint().lower() > bytes_max as u64 {
+        return Err(too_large());
+    }
+    let mut all = Vec::new();
+    while let Some(frame) = body.frame().await {
+        let cut = |_| Refused::new(StatusCode::BAD_REQUEST, "the body can't be read\n");
+        let Ok(data) = frame.map_err(cut)?.into_data() else { continue };
+        if all.len() + data.len() > bytes_max {
+            return Err(too_large());
+        }
+        if !held.adds(data.len()) {
+            counters.unavailable.fetch_add(1, Ordering::Relaxed);
+            let text = "peer_bytes_max or peer_bytes_per_address_max: clients hold too much \
+                        memory; try again\n";
+            return Err(Refused::new(StatusCode::SERVICE_UNAVAILABLE, text));
+        }
+        all.extend_from_slice(&data);
+    }
+    Ok(all.into())
+}
+
+/// A handler under way, whose code may panic when it is polled and when it is dropped. Its output
+/// is `None` then.
+struct Guarded<F>(Option<Pin<Box<F>>>);
+
+impl<F: Future> Future for Guarded<F> {
+    type Output = Option<F::Output>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let Some(future) = &mut self.0 else { return Poll::Ready(None) };
+        match guard("an HTTP handler", || future.as_mut().poll(cx)) {
+            Some(polled) => polled.map(Some),
+            None => Poll::Ready(None),
+        }
+    }
+}
+
+impl<F> Drop for Guarded<F> {
+    fn drop(&mut self) {
+        guard("an HTTP handler", || drop(self.0.take()));
+    }
+}
+
+/// Reports that an answer is handed to the socket, when it is dropped.
+struct Sending(Arc<Progress>);
+
+impl Drop for Sending {
+    fn drop(&mut self) {
+        self.0.answered();
+    }
+}
+
+/// The body of an answer. Its request is under way until it is sent.
+pub(super) struct Answer {
+    body: Body,
+    _under_way: Option<UnderWay>,
+    _sending: Sending,
+}
+
+impl http_body::Body for Answer {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        Pin::new(&mut self.body).poll_frame(cx)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::SocketAddr;
+    use std::time::Duration;
+
+    use super::{Full, Requests};
+    use crate::addresses::{Addresses, BytesHeld};
+    use crate::config::Config;
+    use crate::proxy::Client;
+
+    fn client(text: &str) -> Client {
+        Client::named(SocketAddr::new(text.parse().unwrap(), 1))
+    }
+
+    #[test]
+    fn an_address_has_its_share_and_no_more() {
+        let config =
+            Config { http_requests_max: 5, http_requests_per_address_max: 2, ..Config::default() };
+        let (requests, addresses) = (Requests::new(&config), Addresses::new(&config));
+        let admit = |text| {
+            let address = addresses.of(client(text), Duration::ZERO);
+            requests.admit(address.clone(), BytesHeld::new(address))
+        };
+        let mut held = Vec::new();
+        for (one, same) in [("10.0.0.1", "::ffff:10.0.0.1"), ("2001:db8::1", "2001:db8::ffff:1")] {
+            held.push(admit(one).ok().unwrap());
+            held.push(admit(same).ok().unwrap());
+            assert_eq!(admit(one).err(), Some(Full::Address));
+        }
+        held.push(admit("2001:db8:0:1::1").ok().unwrap());
+        assert_eq!(admit("10.0.0.2").err(), Some(Full::Node));
+        held.remove(0);
+        held.push(admit("10.0.0.1").ok().unwrap());
+        held.clear();
+        assert_eq!(requests.load(), 0);
+    }
+
+    #[test]
+    fn bodies_count_against_the_memory_of_their_address() {
+        let config = Config { peer_bytes_per_address_max: 100, ..Config::default() };
+        let addresses = Addresses::new(&config);
+        let held = || BytesHeld::new(addresses.of(client("10.0.0.1"), Duration::ZERO));
+        let (mut one, mut two) = (held(), held());
+        assert!(one.adds(60) && two.adds(40));
+        assert!(!two.adds(1));
+        drop(one);
+        assert!(two.adds(1));
+    }
+}
