@@ -1,6 +1,7 @@
 //! Saves are exact, are read by later builds, and are refused if anything is wrong with them.
 
 mod damage;
+mod formats;
 mod kept;
 mod kept_laws;
 mod newer;
