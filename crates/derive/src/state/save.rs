@@ -14,7 +14,7 @@ impl Tree<'_> {
         let saved = || self.all.iter().filter(|field| field.policy != Policy::Skip);
         let shapes = saved().map(|Field { name, of, .. }| {
             quote!(#rt::SavedField {
-                name: #name,
+                name: ::std::borrow::Cow::Borrowed(#name),
                 of: <#of as #rt::Save>::saved(),
                 default: (&#rt::Added::<#of>::NEW).default(),
             })
@@ -39,7 +39,7 @@ impl Tree<'_> {
         quote! {
             fn saved() -> #rt::Saved {
                 #defaults
-                #rt::Saved::Struct(#name, ::std::vec![#(#shapes),*])
+                #rt::Saved::Struct(::std::borrow::Cow::Borrowed(#name), ::std::vec![#(#shapes),*])
             }
             #[inline]
             fn write_save(&self, out: &mut ::std::vec::Vec<u8>) {

@@ -7,7 +7,6 @@ use playfield_wire::schema::{Enum, Field, Policy, Struct, Type};
 use playfield_wire::writer;
 use proptest::prelude::*;
 
-use super::here::Here;
 use super::kept::{Follow, Kept};
 use super::skim::skip;
 use super::turn::{Failed, Turned, turned};
@@ -132,7 +131,7 @@ fn field(name: &str, of: Type) -> Field {
 }
 
 fn turn(stored: &Type, kept: Kept, here: &Type, body: &[u8]) -> Turned {
-    turned(stored, kept, Here::Whole(here), body, 0..body.len()).unwrap_or_else(|failed| {
+    turned(stored, kept, &here.clone().into(), body, 0..body.len()).unwrap_or_else(|failed| {
         match failed {
             Failed::Load(error) => panic!("{error}"),
             Failed::Bytes(error) => panic!("{error}"),
@@ -195,7 +194,7 @@ proptest! {
         let (stored, here) = (dice.type_of(0), dice.type_of(0));
         let mut body = Vec::new();
         dice.value(&stored, &mut body);
-        if let Ok(next) = turned(&stored, Kept::default(), Here::Whole(&here), &body, 0..body.len()) {
+        if let Ok(next) = turned(&stored, Kept::default(), &here.clone().into(), &body, 0..body.len()) {
             skip(&here, &mut Reader::new(&next.body)).unwrap();
             saved(&here, &next);
         }
@@ -204,7 +203,7 @@ proptest! {
             body[usize::from(at) % length] = byte;
         }
         let end = cut.map_or(body.len(), |cut| usize::from(cut) % (body.len() + 1));
-        let _ = turned(&stored, Kept::default(), Here::Whole(&here), &body, 0..end);
+        let _ = turned(&stored, Kept::default(), &here.clone().into(), &body, 0..end);
         let _ = Kept::read(&mut Reader::new(&body));
     }
 }

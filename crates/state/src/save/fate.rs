@@ -5,7 +5,7 @@ use std::fmt;
 use playfield_wire::excerpt;
 use playfield_wire::schema::{Struct, Type};
 
-use super::here::{Fields, Here, Parts};
+use super::saved::{Saved, SavedField};
 
 /// The longest name that a place shows, in bytes.
 pub(super) const NAME_BYTES_MAX: usize = 64;
@@ -54,7 +54,7 @@ pub fn save_differences(stored: &Type, here: &Type) -> Vec<SaveDifference> {
         let why = other_name(&stored.name, &here.name);
         return vec![SaveDifference { place: String::new(), fate: SaveFate::Refused, why }];
     }
-    differences(stored, Here::Whole(here))
+    differences(stored, &here.clone().into())
 }
 
 pub(super) fn other_name(stored: &str, here: &str) -> String {
@@ -69,7 +69,7 @@ pub(super) fn other_name(stored: &str, here: &str) -> String {
     )
 }
 
-pub(super) fn differences(stored: &Type, here: Here<'_>) -> Vec<SaveDifference> {
+pub(super) fn differences(stored: &Type, here: &Saved) -> Vec<SaveDifference> {
     let mut judge = Judge { path: Vec::new(), found: Vec::new() };
     judge.value(stored, here);
     judge.found
@@ -81,48 +81,48 @@ struct Judge<'a> {
 }
 
 impl<'a> Judge<'a> {
-    fn value(&mut self, stored: &'a Type, here: Here<'_>) {
-        match (stored, here.parts()) {
-            (Type::Option(stored), Parts::Option(here)) => self.value(stored, here),
-            (Type::List(stored), Parts::List(here)) => self.at("*", |to| to.value(stored, here)),
-            (Type::Array(stored, length), Parts::Array(here, other)) if *length == other => {
+    fn value(&mut self, stored: &'a Type, here: &Saved) {
+        match (stored, here) {
+            (Type::Option(stored), Saved::Option(here)) => self.value(stored, here),
+            (Type::List(stored), Saved::List(here)) => self.at("*", |to| to.value(stored, here)),
+            (Type::Array(stored, length), Saved::Array(here, other)) if length == other => {
                 self.at("*", |to| to.value(stored, here));
             }
-            (Type::Map(key, stored), Parts::Map(other, here)) if **key == *other => {
+            (Type::Map(key, stored), Saved::Map(other, here)) if **key == *other => {
                 self.at("*", |to| to.value(stored, here));
             }
-            (Type::Map(key, _), Parts::Map(other, _)) => self.differs(key, Here::Whole(other)),
-            (Type::Set(key), Parts::Set(other)) if **key == *other => {}
-            (Type::Struct(stored), Parts::Struct(here)) => self.fields(stored, here),
-            (Type::Enum(stored), Parts::Enum(here)) => {
+            (Type::Map(key, _), Saved::Map(other, _)) => self.differs(key, &other.clone().into()),
+            (Type::Set(key), Saved::Set(other)) if **key == *other => {}
+            (Type::Struct(stored), Saved::Struct(_, here)) => self.fields(stored, here),
+            (Type::Enum(stored), Saved::Enum(_, here)) => {
                 for variant in &stored.variants {
-                    let known = here.variants.iter().find(|other| other.name == variant.name);
+                    let known = here.iter().find(|(name, _)| *name == variant.name);
                     self.at(&variant.name, |to| match known {
-                        Some(known) => to.fields(variant, Fields::Whole(&known.fields)),
+                        Some((_, fields)) => to.fields(variant, fields),
                         None => to.note(SaveFate::Dropped, lacks("variant")),
                     });
                 }
             }
-            (plain, Parts::Plain(here)) if plain == here => {}
+            (plain, Saved::Plain(here)) if plain == here => {}
             _ => self.differs(stored, here),
         }
     }
 
-    fn fields(&mut self, stored: &'a Struct, here: Fields<'_>) {
+    fn fields(&mut self, stored: &'a Struct, here: &[SavedField]) {
         for (place, field) in stored.fields.iter().enumerate() {
             self.at(&field.name, |to| {
                 if stored.fields[..place].iter().any(|other| other.name == field.name) {
                     return to.note(SaveFate::Refused, TWICE.into());
                 }
-                match here.position(&field.name) {
-                    Some(place) => to.value(&field.of, here.of(place)),
+                match here.iter().find(|other| other.name == field.name) {
+                    Some(here) => to.value(&field.of, &here.of),
                     None => to.note(SaveFate::Kept, lacks("field")),
                 }
             });
         }
     }
 
-    fn differs(&mut self, stored: &Type, here: Here<'_>) {
+    fn differs(&mut self, stored: &Type, here: &Saved) {
         let fate = if self.path.is_empty() { SaveFate::Refused } else { SaveFate::Dropped };
         self.note(fate, differs(stored, here));
     }
@@ -151,7 +151,7 @@ pub(super) fn lacks(what: &str) -> String {
     )
 }
 
-pub(super) fn differs(stored: &Type, here: Here<'_>) -> String {
+pub(super) fn differs(stored: &Type, here: &Saved) -> String {
     let (stored, here) = (kind(stored), kind(&here.schema()));
     format!(
         "the save has {stored}, this build has {here}: keep the type, and add a field with another name"

@@ -21,7 +21,7 @@ use crate::State;
 pub(super) struct Layout {
     pub(super) shape: Saved,
     /// The name of its type; of a collection, nothing.
-    pub(super) name: &'static str,
+    pub(super) name: Cow<'static, str>,
     pub(super) schema: Vec<u8>,
     pub(super) fingerprint: u64,
 }
@@ -39,9 +39,9 @@ impl Layout {
 
     fn new<S: State>() -> Self {
         let shape = S::saved();
-        let name = if let Saved::Struct(name, _) = &shape { name } else { "" };
+        let name = if let Saved::Struct(name, _) = &shape { name.clone() } else { "".into() };
         let mut schema = Vec::new();
-        writer::put_text(&mut schema, name);
+        writer::put_text(&mut schema, &name);
         put(&shape.schema(), &mut schema);
         let fingerprint = fingerprint(&schema);
         Self { shape, name, schema, fingerprint }

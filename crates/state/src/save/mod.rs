@@ -10,7 +10,6 @@ mod error;
 mod evolutions;
 mod fate;
 mod header;
-mod here;
 mod kept;
 mod layout;
 mod saved;
@@ -23,7 +22,6 @@ use playfield_wire::reader::Reader;
 use playfield_wire::schema::Type;
 
 use self::header::{BODY_AT, Header};
-use self::here::Here;
 use self::layout::Layout;
 use self::turn::{Failed, Turned};
 use crate::State;
@@ -60,7 +58,7 @@ pub trait Save: Sized {
 #[diagnostic::do_not_recommend]
 impl<T: Atomic> Save for T {
     fn saved() -> Saved {
-        Saved::Whole(T::schema())
+        T::schema().into()
     }
     #[inline]
     fn write_save(&self, out: &mut Vec<u8>) {
@@ -235,9 +233,9 @@ fn read<S: State>(bytes: &[u8], is_strict: bool) -> Result<Restored<S>, LoadErro
     }
     let stored = layout::read(bytes, header.schema()).map_err(LoadError::of)?;
     if stored.name != layout.name {
-        return Err(LoadError::OtherType { saved: stored.name, wanted: layout.name.into() });
+        return Err(LoadError::OtherType { saved: stored.name, wanted: layout.name.to_string() });
     }
-    let here = Here::Saved(&layout.shape);
+    let here = &layout.shape;
     if is_strict && let Some(first) = fate::differences(&stored.of, here).into_iter().next() {
         return Err(LoadError::Incompatible { place: first.place, why: first.why });
     }

@@ -6,6 +6,8 @@ use playfield_wire::reader::Reader;
 use playfield_wire::schema::{Field, Type};
 use playfield_wire::{DecodeError, excerpt};
 
+use crate::walk::KeyShape;
+
 /// The longest key that a place shows, in bytes.
 const KEY_BYTES_MAX: usize = 64;
 
@@ -134,14 +136,8 @@ impl Skim<'_> {
 
 /// A key as a step of a path. It was read before, so it can be read.
 fn name_of(of: &Type, mut reader: Reader<'_>) -> String {
-    let name = match of {
-        Type::Text => reader.text().map(str::to_owned),
-        Type::U8 => reader.u8().map(|key| key.to_string()),
-        Type::I8 => reader.u8().map(|key| key.cast_signed().to_string()),
-        Type::I16 | Type::I32 | Type::I64 => reader.zigzag().map(|key| key.to_string()),
-        _ => reader.varint().map(|key| key.to_string()),
-    };
-    name.unwrap_or_default()
+    let key = KeyShape::of(of).and_then(|of| of.read(&mut reader).ok());
+    key.map(|key| key.name).unwrap_or_default()
 }
 
 /// Reads a value without parts.

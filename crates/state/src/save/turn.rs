@@ -1,5 +1,6 @@
 //! Saves of other builds: their bytes, rewritten for the types of this build.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
@@ -9,8 +10,8 @@ use playfield_wire::schema::{Enum, Struct, Type};
 use playfield_wire::{DecodeError, writer};
 
 use super::fate::{TWICE, differs, lacks, shown};
-use super::here::{Fields, Here, Parts};
 use super::kept::{Column, Kept, Node, step_to};
+use super::saved::{Saved, SavedField};
 use super::skim::{plain_value, skip};
 use super::{Dropped, LoadError};
 
@@ -28,7 +29,7 @@ pub(super) struct Turned {
 pub(super) fn turned(
     stored: &Type,
     kept: Kept,
-    here: Here<'_>,
+    here: &Saved,
     bytes: &[u8],
     body: Range<usize>,
 ) -> Result<Turned, Failed> {
@@ -128,10 +129,10 @@ type Turning = Result<Node, Stop>;
 
 impl<'a> Turn<'a> {
     /// Rewrites a value, beside or in which something may be kept. Returns what is kept from now on.
-    fn value(&mut self, stored: &'a Type, here: Here<'_>, kept: &'a Node) -> Turning {
-        match (stored, here.parts()) {
-            (Type::Option(of), Parts::Option(here)) => self.option(of, here, kept),
-            (Type::List(of), Parts::List(here)) => {
+    fn value(&mut self, stored: &'a Type, here: &Saved, kept: &'a Node) -> Turning {
+        match (stored, here) {
+            (Type::Option(of), Saved::Option(here)) => self.option(of, here, kept),
+            (Type::List(of), Saved::List(here)) => {
                 let count = self.reader.count()?;
                 let mut list = Node::default();
                 self.each(count, |turn, index, left| {
@@ -141,7 +142,7 @@ impl<'a> Turn<'a> {
                 })?;
                 Ok(list)
             }
-            (Type::Array(of, length), Parts::Array(here, other)) if *length == other => {
+            (Type::Array(of, length), Saved::Array(here, other)) if length == other => {
                 let mut array = Node::default();
                 for index in 0..*length {
                     let step = step_to(index);
@@ -152,7 +153,7 @@ impl<'a> Turn<'a> {
                 }
                 Ok(array)
             }
-            (Type::Map(key, of), Parts::Map(other, here)) if **key == *other => {
+            (Type::Map(key, of), Saved::Map(other, here)) if **key == *other => {
                 let count = self.reader.count()?;
                 let mut map = Node::default();
                 self.each(count, |turn, _, _| {
@@ -172,15 +173,15 @@ impl<'a> Turn<'a> {
                 })?;
                 Ok(map)
             }
-            (Type::Set(key), Parts::Set(other)) if **key == *other => {
+            (Type::Set(key), Saved::Set(other)) if **key == *other => {
                 let count = self.reader.count()?;
                 writer::put_varint(&mut self.out, count as u64);
                 (0..count).try_for_each(|_| self.plain(key))?;
                 Ok(Node::default())
             }
-            (Type::Struct(of), Parts::Struct(here)) => self.fields(of, here, kept, true),
-            (Type::Enum(of), Parts::Enum(here)) => self.variant(of, here, kept),
-            (plain, Parts::Plain(here)) if plain == here => {
+            (Type::Struct(of), Saved::Struct(_, here)) => self.fields(of, here, kept, true),
+            (Type::Enum(of), Saved::Enum(_, here)) => self.variant(of, here, kept),
+            (plain, Saved::Plain(here)) if plain == here => {
                 self.plain(plain)?;
                 Ok(Node::default())
             }
@@ -192,7 +193,7 @@ impl<'a> Turn<'a> {
     fn attempt(
         &mut self,
         stored: &'a Type,
-        here: Here<'_>,
+        here: &Saved,
         kept: &'a Node,
     ) -> Result<Option<Node>, Stop> {
         let (start, begin) = (self.reader.clone(), self.out.len());
@@ -209,7 +210,7 @@ impl<'a> Turn<'a> {
         }
     }
 
-    fn option(&mut self, of: &'a Type, here: Here<'_>, kept: &'a Node) -> Turning {
+    fn option(&mut self, of: &'a Type, here: &Saved, kept: &'a Node) -> Turning {
         let at = self.out.len();
         let is_some = self.reader.bool()?;
         writer::put_bool(&mut self.out, is_some);
@@ -244,18 +245,23 @@ impl<'a> Turn<'a> {
         Ok(())
     }
 
-    fn variant(&mut self, stored: &'a Enum, here: &Enum, kept: &'a Node) -> Turning {
+    fn variant(
+        &mut self,
+        stored: &'a Enum,
+        here: &[(Cow<'static, str>, Vec<SavedField>)],
+        kept: &'a Node,
+    ) -> Turning {
         let at = self.reader.offset();
         let number = self.reader.varint()?;
         let variant = usize::try_from(number).ok().and_then(|number| stored.variants.get(number));
         let variant = variant
             .ok_or_else(|| DecodeError::new(at, format!("no variant has the number {number}")))?;
-        let place = here.variants.iter().position(|other| other.name == variant.name);
+        let place = here.iter().position(|(name, _)| *name == variant.name);
         let Some(place) = place else {
             return Err(Stop::Unfit(format!("{}: {}", variant.name, lacks("variant"))));
         };
         writer::put_varint(&mut self.out, place as u64);
-        let fields = Fields::Whole(&here.variants[place].fields);
+        let (_, fields) = &here[place];
         let step = variant.name.as_bytes();
         let inside =
             self.at(&variant.name, |turn| turn.fields(variant, fields, kept.at(step), false))?;
@@ -268,7 +274,7 @@ impl<'a> Turn<'a> {
     fn fields(
         &mut self,
         stored: &'a Struct,
-        here: Fields<'_>,
+        here: &[SavedField],
         kept: &'a Node,
         pad: bool,
     ) -> Turning {
@@ -281,7 +287,7 @@ impl<'a> Turn<'a> {
         let mut node = Node::default();
         for field in &stored.fields {
             let (name, inside) = (&*field.name, kept.at(field.name.as_bytes()));
-            let Some(place) = here.position(name) else {
+            let Some(place) = position(here, name) else {
                 let from = self.reader.offset();
                 skip(&field.of, &mut self.reader)?;
                 let value = self.bytes[from..self.reader.offset()].into();
@@ -290,14 +296,14 @@ impl<'a> Turn<'a> {
                 continue;
             };
             let from = self.out.len();
-            let found = self.at(name, |turn| turn.attempt(&field.of, here.of(place), inside))?;
+            let found = self.at(name, |turn| turn.attempt(&field.of, &here[place].of, inside))?;
             if let Some(found) = found {
                 node.put(name.as_bytes(), found);
                 pieces[place] = Some(from..self.out.len());
             }
         }
         self.kept_fields(stored, here, kept, &mut node, &mut pieces)?;
-        if here.len() == 0 && pad {
+        if here.is_empty() && pad {
             self.out.push(0);
         }
         let in_order = pieces.iter().flatten().is_sorted_by_key(|piece| piece.start);
@@ -310,7 +316,7 @@ impl<'a> Turn<'a> {
                 Some(piece) => {
                     self.out.extend_from_slice(&found[piece.start - start..piece.end - start]);
                 }
-                None => here.put_default(place, &mut self.out),
+                None => here[place].put_default(&mut self.out),
             }
         }
         Ok(node)
@@ -321,7 +327,7 @@ impl<'a> Turn<'a> {
     fn kept_fields(
         &mut self,
         stored: &Struct,
-        here: Fields<'_>,
+        here: &[SavedField],
         kept: &'a Node,
         node: &mut Node,
         pieces: &mut [Option<Range<usize>>],
@@ -333,7 +339,7 @@ impl<'a> Turn<'a> {
             if stored.fields.iter().any(|field| field.name == name) {
                 continue;
             }
-            let Some(place) = here.position(name) else {
+            let Some(place) = position(here, name) else {
                 node.add_field(number, Arc::clone(value));
                 node.put(name.as_bytes(), inside.clone());
                 continue;
@@ -344,7 +350,7 @@ impl<'a> Turn<'a> {
             let from = self.out.len();
             let outside = (self.bytes, self.reader.clone());
             (self.bytes, self.reader) = (value, Reader::new(value));
-            let found = self.at(name, |turn| turn.attempt(&column.of, here.of(place), inside));
+            let found = self.at(name, |turn| turn.attempt(&column.of, &here[place].of, inside));
             let rest = self.reader.clone().finish();
             (self.bytes, self.reader) = outside;
             // Its bytes are counted from its own start.
@@ -385,4 +391,8 @@ impl<'a> Turn<'a> {
         self.out.extend_from_slice(&self.bytes[start..self.reader.offset()]);
         Ok(())
     }
+}
+
+fn position(fields: &[SavedField], name: &str) -> Option<usize> {
+    fields.iter().position(|field| field.name == name)
 }
