@@ -7,6 +7,7 @@ mod closing;
 mod common;
 mod deflate;
 mod devices;
+mod echo;
 mod http;
 mod origins;
 mod path;
