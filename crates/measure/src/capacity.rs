@@ -162,7 +162,7 @@ pub struct Capacity {
 /// Measures a plan. Calls `progress` before each measurement, with its description.
 ///
 /// # Errors
-/// If a room can't be measured: see [`run`].
+/// If a room can't be measured: see [`run`](crate::run()).
 pub fn measure(plan: &Plan, progress: &mut dyn FnMut(&str)) -> io::Result<Capacity> {
     let machine = Machine::describe();
     let (plan, traits) = &plan.settled()?;
