@@ -389,7 +389,7 @@ async fn sensors_shows_what_http_requests_bring() -> Result<(), Error> {
     until(&station, |state| state["readings"]["the kitchen"] == 21.5).await?;
     assert!(post(kitchen, "warm").starts_with("HTTP/1.1 422 "));
     let page = example.http("GET / HTTP/1.1", "");
-    assert!(page.contains("Content-Type: text/html") && page.contains("<h1>Sensors</h1>"));
+    assert!(page.contains("content-type: text/html") && page.contains("<h1>Sensors</h1>"));
     assert!(example.http("GET /../sensors.rs HTTP/1.1", "").starts_with("HTTP/1.1 404 "));
     Ok(())
 }
