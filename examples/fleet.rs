@@ -81,8 +81,8 @@ fn number(text: &[u8]) -> Result<f64> {
 }
 
 /// The devices' own protocol: frames with a length of four bytes, little endian, which hold text.
-/// The first is the device's id and its tags, with spaces between; each after it is a value. A frame
-/// to the device is the value that it shall have.
+/// The first is the device's id and its tags, with spaces between; each after it is a value. A
+/// frame to the device is the value that it shall have.
 struct Wire;
 
 impl Service for Wire {

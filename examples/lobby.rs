@@ -2,8 +2,8 @@
 //! creates a room for them, keeps a seat in it for each, and sends them there.
 //!
 //! Rooms share nothing. They create each other, and send each other messages, also across threads.
-//! A table is for friends: whoever makes one gets a short code to pass on. Ranked players come from a
-//! website: `POST /ranked/{player}` answers with a ticket into a match.
+//! A table is for friends: whoever makes one gets a short code to pass on. Ranked players come from
+//! a website: `POST /ranked/{player}` answers with a ticket into a match.
 //! `cargo run --bin lobby` serves it on 127.0.0.1:7350.
 
 use std::sync::Arc;
@@ -165,8 +165,8 @@ impl Handle<Keep> for Table {
     }
 }
 
-/// Matches players in the order in which they come. It signs a ticket for each, and could as well be
-/// another program, in another language.
+/// Matches players in the order in which they come. It signs a ticket for each, and could as well
+/// be another program, in another language.
 struct Ranked {
     signer: Signer,
     players: AtomicUsize,

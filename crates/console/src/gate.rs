@@ -4,9 +4,9 @@
 //! rebinding even read the answers. So, without a token, the `Host` must name the loopback
 //! interface, and what changes anything must carry a header that pages of other origins can't send
 //! unasked. A token does for both, since browsers do not send it by themselves. Wrong tokens are
-//! [counted](crate::attempts), so that nobody can try many. A browser that has sent the right one has
-//! a cookie, with which its tokens are not counted: who tries wrong ones, through the same proxy
-//! even, does not lock it out.
+//! [counted](crate::attempts), so that nobody can try many. A browser that has sent the right one
+//! has a cookie, with which its tokens are not counted: who tries wrong ones, through the same
+//! proxy even, does not lock it out.
 //!
 //! Browsers say where a request comes from: what another site asks for is refused, unless a link
 //! there leads to a page of the console.

@@ -6,8 +6,8 @@
 //!                            └─────▶ api ──▶ the node's operator ──▶ shards
 //! ```
 //!
-//! It has a port of its own, and is served on the node's control thread, so it answers while shards
-//! are busy, and costs nothing while nobody looks.
+//! The console has a port of its own, and is served on the node's control thread, so it answers
+//! while shards are busy, and costs nothing while nobody looks.
 
 mod api;
 mod attempts;

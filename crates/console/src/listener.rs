@@ -22,9 +22,9 @@ use crate::places::{Place, Places};
 use crate::request::{self, Request};
 use crate::{api, pages};
 
-/// How long the next request of a connection may take, up to the end of its head.
+/// The longest time of a connection's next request, up to the end of its head.
 const SILENCE_MAX: Duration = Duration::from_secs(30);
-/// How long the body of a request may take to arrive.
+/// The longest time in which the body of a request arrives.
 const REQUEST_MAX: Duration = Duration::from_secs(10);
 /// The longest body of a request, in bytes.
 const BODY_BYTES_MAX: usize = 256 << 10;

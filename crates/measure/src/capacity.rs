@@ -17,14 +17,14 @@ use crate::run::{Case, Certificate, Run};
 use crate::samples::Samples;
 use crate::target::Need;
 
-/// Turns of a shard a second that is full of rooms, whatever their number: 800 to 1,300 in arenas of
-/// 30 players at the most that hold. Each handles all that came since the last.
+/// Turns of a shard a second that is full of rooms, whatever their number: 800 to 1,300 in arenas
+/// of 30 players at the most that hold. Each handles all that came since the last.
 const FULL_TURNS_PER_S: f64 = 1_000.0;
 /// The most of a core that turns by themselves take.
 const TURNS_SHARE_MAX: f64 = 0.1;
-/// A room costs more where a core serves thousands of sockets than where it is measured, most of it for
-/// sending: arenas of 15 and 60 players, tables of 3 and 4 and worlds of 200 and 400 took 1.07 to 1.13
-/// times as much.
+/// A room costs more where a core serves thousands of sockets than where it is measured, most of it
+/// for sending: arenas of 15 and 60 players, tables of 3 and 4 and worlds of 200 and 400 took 1.07
+/// to 1.13 times as much.
 const AMONG_MANY: f64 = 1.1;
 /// The bytes that IP and TCP with time stamps add to a segment.
 const SEGMENT_BYTES: f64 = 52.0;
@@ -44,8 +44,8 @@ pub struct Plan {
     pub room_type: String,
     /// Players in each.
     pub players: usize,
-    /// Says whether nobody asked for this number of players: a type that takes fewer is measured with
-    /// as many as it takes.
+    /// Says whether nobody asked for this number of players: a type that takes fewer is measured
+    /// with as many as it takes.
     pub is_default_size: bool,
     /// Syncs a second, or ticks of a type without syncs, if not the type's own.
     pub hz: Option<u32>,
@@ -276,8 +276,9 @@ impl Cell {
         vec![1.0, syncs, syncs * players, syncs * players * players, self.messages]
     }
 
-    /// Bytes to and from a player a second, with those of TCP and IP, and of TLS if it is used. Each
-    /// message is a segment and a record; every second one is confirmed by a segment of its own.
+    /// Bytes to and from a player a second, with those of TCP and IP, and of TLS if it is used.
+    /// Each message is a segment and a record; every second one is confirmed by a segment of its
+    /// own.
     #[must_use]
     pub fn wire_bytes(&self, is_tls: bool) -> [f64; 2] {
         let message = SEGMENT_BYTES + if is_tls { RECORD_BYTES } else { 0.0 };

@@ -1,4 +1,5 @@
-//! Measures what rooms cost on this machine, says how many of them a machine carries, and proves it.
+//! Measures what rooms cost on this machine, says how many of them a machine carries, and proves
+//! it.
 //!
 //! ```text
 //!  capacity ──▶ run ──▶ node (a process of its own, one shard) ◀── loopback ──▶ load (bots)

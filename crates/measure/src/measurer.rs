@@ -10,19 +10,19 @@ use crate::drive::Drive;
 use crate::node::Traits;
 use crate::run::{Case, run};
 
-/// The share of its core that the node of a measured room takes, most of it for cold caches: its clock
-/// runs as fast as that needs. With less, it would sleep and wake more often than a full core does, and
-/// with more, it would batch work that many rooms do not batch.
+/// The share of its core that the node of a measured room takes, most of it for cold caches: its
+/// clock runs as fast as that needs. With less, it would sleep and wake more often than a full core
+/// does, and with more, it would batch work that many rooms do not batch.
 const NODE_SHARE: f64 = 0.65;
 /// The speed of the clock in the run that tells how fast it has to be.
 const GUESS_SPEED: u32 = 4;
 /// The fastest clock. On a faster one, connections would be busier than any are.
 const SPEED_MAX: f64 = 24.0;
-/// The memory that each turn reads, in bytes, so that caches are as cold as if other rooms had run: some
-/// times the size of a core's own cache. Rooms that share a core find their memory in the processor's
-/// last cache, and most of the node's code in the core's own. With 8 MiB, a room of four players
-/// that each send 20 messages a second took up to 1.6 times what it takes among 600 others; with
-/// 1 MiB, an arena of 15 took 0.7 times what it takes among 190.
+/// The memory that each turn reads, in bytes, so that caches are as cold as if other rooms had run:
+/// some times the size of a core's own cache. Rooms that share a core find their memory in the
+/// processor's last cache, and most of the node's code in the core's own. With 8 MiB, a room of
+/// four players that each send 20 messages a second took up to 1.6 times what it takes among 600
+/// others; with 1 MiB, an arena of 15 took 0.7 times what it takes among 190.
 pub(crate) const EVICT_BYTES: usize = 3 << 20;
 /// With less CPU time, the system's clock has too few samples, in seconds.
 const SAMPLED_MIN_S: f64 = 0.5;
@@ -48,7 +48,8 @@ const MEMORY_SHARE: f64 = 0.5;
 pub(crate) struct Measurer<'a> {
     plan: &'a Plan,
     traits: Traits,
-    /// The share of its core that the node takes at a speed of 1, the players and the rate of this room.
+    /// The share of its core that the node takes at a speed of 1, the players and the rate of this
+    /// room.
     guess: Option<(f64, usize, u32)>,
     delayed: Vec<f64>,
     /// Messages that players could not make, in sentences.
@@ -178,8 +179,8 @@ impl<'a> Measurer<'a> {
         Ok((run.cpu_s >= SAMPLED_MIN_S).then_some(run.system_share))
     }
 
-    /// The memory of a room and of a player in it, in bytes: what rooms of two sizes take. The larger
-    /// one takes this share of a core.
+    /// The memory of a room and of a player in it, in bytes: what rooms of two sizes take. The
+    /// larger one takes this share of a core.
     pub(crate) fn memory(&self, core: f64) -> io::Result<(f64, f64)> {
         let of = |players: usize| {
             let rooms = memory_rooms(core, players);

@@ -45,8 +45,8 @@ pub struct Tried {
 pub struct Proof {
     /// The rooms that were predicted, before any run of several.
     pub predicted: u32,
-    /// The prediction when the room was measured again, after the searches: how much the speed of the
-    /// machine has changed meanwhile.
+    /// The prediction when the room was measured again, after the searches: how much the speed of
+    /// the machine has changed meanwhile.
     pub predicted_again: u32,
     /// The most rooms whose patches came in time: the median of the searches.
     pub measured: u32,
@@ -120,9 +120,9 @@ fn predicted_for(capacity: &Capacity, cell: &Cell) -> u32 {
 
 /// Finds the most rooms that a core of this machine carries. `progress` is told of each run.
 ///
-/// A number of rooms holds if 99 of 100 patches come before the next one is due, 99 of 100 pings are
-/// answered within that time or 50 ms, no player is lost, and rooms miss no more than one sync of a
-/// hundred. It does not hold if that fails twice.
+/// A number of rooms holds if 99 of 100 patches come before the next one is due, 99 of 100 pings
+/// are answered within that time or 50 ms, no player is lost, and rooms miss no more than one sync
+/// of a hundred. It does not hold if that fails twice.
 ///
 /// # Errors
 /// If rooms can't be run.

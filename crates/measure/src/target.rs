@@ -149,9 +149,10 @@ impl Target {
 
     /// Says how many rooms fit that need this much each.
     ///
-    /// Each core holds `clock · utilization · safety / core` rooms, in whole numbers: a room runs on one
-    /// core. Bandwidth and memory are those of the machine. CPU time is that of all work for a room, in
-    /// the program and in the system. The utilization is 0.84 at most: more of a core is late.
+    /// Each core holds `clock · utilization · safety / core` rooms, in whole numbers: a room runs
+    /// on one core. Bandwidth and memory are those of the machine. CPU time is that of all work for
+    /// a room, in the program and in the system. The utilization is 0.84 at most: more of a core is
+    /// late.
     #[must_use]
     pub fn answer(&self, need: &Need) -> Answer {
         let by = [

@@ -383,10 +383,10 @@ impl Server {
         self
     }
 
-    /// Calls this with who each client is, once [`jwt`](Self::jwt), or another authenticator, has let
-    /// it in: at each hello, also of one that comes back. It returns the identity, to which it may
-    /// add, or why the client is refused. So a program adds checks of its own to tokens, and keys are
-    /// still refreshed.
+    /// Calls this with who each client is, once [`jwt`](Self::jwt), or another authenticator, has
+    /// let it in: at each hello, also of one that comes back. It returns the identity, to which it
+    /// may add, or why the client is refused. So a program adds checks of its own to tokens, and
+    /// keys are still refreshed.
     ///
     /// It runs on a shard's thread and must not block. What takes time returns
     /// [`Decision::later`](crate::Decision::later), whose future runs as that of
@@ -591,8 +591,8 @@ impl Server {
         self
     }
 
-    /// As [`service`](Self::service) and [`service_at_path`](Self::service_at_path) at once: clients
-    /// of both are connections of the same service.
+    /// As [`service`](Self::service) and [`service_at_path`](Self::service_at_path) at once:
+    /// clients of both are connections of the same service.
     #[must_use]
     pub fn service_and_path<S: Service>(
         mut self,

@@ -97,7 +97,8 @@ pub enum Mail {
     },
     /// A request from another room.
     Asked {
-        /// The room to answer; `None` if the request came from outside, where the empty id answers it.
+        /// The room to answer; `None` if the request came from outside, where the empty id answers
+        /// it.
         from: Option<Arc<Sender>>,
         /// The asking room's number for it.
         ask: u64,
@@ -180,8 +181,9 @@ pub trait AnyRoom: Send {
     ///
     /// # Errors
     /// `room_full`, `room_locked`, `bad_reservation`, `room_closed` if it is about to end, `room_not_found` if it has
-    /// ended, `room_failed`, or the room's own refusal. The host sends the link this error and nothing else: [`RoomOutput::removed`] is not
-    /// called for it, and the host drops any event for it.
+    /// ended, `room_failed`, or the room's own refusal. The host sends the link this error and
+    /// nothing else: [`RoomOutput::removed`] is not called for it, and the host drops any event for
+    /// it.
     fn join(
         &mut self,
         at: Duration,

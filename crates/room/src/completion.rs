@@ -1,4 +1,4 @@
-//! The outcome of a write, from the thread that wrote to whoever waits for it.
+//! The outcome of a write, from the thread that wrote to the one that waits.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

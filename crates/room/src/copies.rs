@@ -67,8 +67,8 @@ pub async fn load_copy(
     Ok(loaded.map(|loaded| loaded.bytes))
 }
 
-/// Keeps a copy, unless the newest one is the same, and removes those beyond [`COPIES_MAX`]. Returns
-/// its number. When the future ends, it is durable.
+/// Keeps a copy, unless the newest one is the same, and removes those beyond [`COPIES_MAX`].
+/// Returns its number. When the future ends, it is durable.
 ///
 /// # Errors
 /// If the store fails.

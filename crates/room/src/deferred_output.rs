@@ -10,7 +10,8 @@ use crate::{
     RoomOutput, Task,
 };
 
-/// Keeps tasks and mail until the host's first call. It drops output to players: there are none yet.
+/// Keeps tasks and mail until the host's first call. It drops output to players: there are none
+/// yet.
 #[derive(Default)]
 pub(crate) struct DeferredOutput {
     tasks: Vec<(u64, Task)>,

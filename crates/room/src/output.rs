@@ -168,8 +168,8 @@ pub trait RoomOutput {
     /// `busy` when the host's queue is full; the task is dropped.
     fn compute(&mut self, task: u64, job: Job) -> Result<(), Error>;
 
-    /// The completion of a save: its outcome comes back in [`Mail::Saved`] with this number, however
-    /// many tasks the host runs.
+    /// The completion of a save: its outcome comes back in [`Mail::Saved`] with this number,
+    /// however many tasks the host runs.
     fn completion(&mut self, save: u64) -> Completion;
 
     /// Has another room created. It is registered at once, so that mail and players that come after

@@ -21,11 +21,12 @@ pub trait Store: Send + Sync {
     /// the disk, a store may return that one: see [`Loaded::is_durable`].
     fn load(&self, room_type: &str, key: &str) -> Stored<Option<Loaded>>;
 
-    /// Replaces the save of a room, and completes `done` when the save is durable: it is there after
-    /// a crash of the process or the machine. After an error the save from before is still there.
+    /// Replaces the save of a room, and completes `done` when the save is durable: it is there
+    /// after a crash of the process or the machine. After an error the save from before is still
+    /// there.
     fn save(&self, room_type: &str, key: &str, bytes: Vec<u8>, done: Completion);
 
-    /// As [`save`](Self::save), for callers that wait: the future ends when the save is durable.
+    /// Saves as [`save`](Self::save) does; the future ends when the save is durable.
     fn save_and_wait(&self, room_type: &str, key: &str, bytes: Vec<u8>) -> Stored<()> {
         let (done, outcome) = Completion::awaited();
         self.save(room_type, key, bytes, done);

@@ -287,7 +287,8 @@ impl Known {
         if self.by_ip.len() >= addresses_max {
             self.by_ip.retain(|_, address| is_used(address));
         }
-        // While more are in use than may be remembered, a sweep for each new one would find nothing.
+        // While more are in use than may be remembered, a sweep for each new one would find
+        // nothing.
         let kept = self.by_ip.len();
         self.sweep_at = (2 * kept).min(addresses_max).max(kept + kept / SWEEP_AFTER_PART);
     }

@@ -36,7 +36,7 @@ pub(crate) struct Control {
     decisions: AtomicU64,
 }
 
-/// How many threads may read files, or run what handlers pass to `spawn_blocking`.
+/// The most threads that read files, or run what handlers pass to `spawn_blocking`.
 const BLOCKING_THREADS_MAX: usize = 64;
 
 /// Its threads.

@@ -211,8 +211,8 @@ impl Directory {
         }
     }
 
-    /// Reserves a seat in this room, even in a full one if the room may have a seat for this player:
-    /// a reserved one, or that of the same user.
+    /// Reserves a seat in this room, even in a full one if the room may have a seat for this
+    /// player: a reserved one, or that of the same user.
     pub(crate) fn reserve(&self, id: RoomId, even_full: bool) -> Result<(), Error> {
         let mut inner = self.lock();
         match inner.rooms.get(&id) {

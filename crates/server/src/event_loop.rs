@@ -118,8 +118,8 @@ const READ_AT_ONCE_BYTES: usize = 256 << 10;
 const KEPT_BYTES: usize = READ_BYTES;
 const EVENTS: usize = 1024;
 
-/// How much the system keeps of what a client with a session has not acknowledged, before bytes wait
-/// in the connection's outbox. Linux takes twice as much, for its own data.
+/// How much the system keeps of what a client with a session has not acknowledged, before bytes
+/// wait in the connection's outbox. Linux takes twice as much, for its own data.
 const SEND_BUFFER_BYTES: usize = 128 << 10;
 /// How long it takes at most to ask what has happened, without waiting for it.
 const POLL: Duration = Duration::from_micros(50);
@@ -452,8 +452,8 @@ impl EventLoop {
         }
     }
 
-    /// Reads from a connection until nothing is left, it was read enough for now, or the shard takes
-    /// no more. What is not read now stays where it is.
+    /// Reads from a connection until nothing is left, it was read enough for now, or the shard
+    /// takes no more. What is not read now stays where it is.
     fn read_one(&mut self, key: ConnectionKey) {
         let mut read = 0;
         while read < READ_AT_ONCE_BYTES {

@@ -29,8 +29,8 @@ pub trait Fleet: Send + Sync + 'static {
     /// the device changes them; the id is the same then. The setting [`FleetSettings::ids`] was
     /// checked before.
     ///
-    /// A device that may register can still be refused, at `devices_max`: it is in the registry from
-    /// [`registered`](Self::registered) on.
+    /// A device that may register can still be refused, at `devices_max`: it is in the registry
+    /// from [`registered`](Self::registered) on.
     ///
     /// # Errors
     /// The refusal, which the device is sent.
@@ -45,8 +45,9 @@ pub trait Fleet: Send + Sync + 'static {
         let _ = device;
     }
 
-    /// A device reports: the text of a JSON value, or bytes, as [`FleetSettings::payload`] says. The
-    /// answer is of the same kind; an empty one is `null`. It is sent if the device asked for one.
+    /// A device reports: the text of a JSON value, or bytes, as [`FleetSettings::payload`] says.
+    /// The answer is of the same kind; an empty one is `null`. It is sent if the device asked for
+    /// one.
     ///
     /// # Errors
     /// The refusal, which the device is sent.

@@ -54,7 +54,7 @@ pub(crate) struct Node {
     pub(crate) channel_rules: ChannelRules,
     /// The number of channels and the bytes of history of all shards together.
     pub(crate) channel_totals: Arc<Totals>,
-    /// Whether WebSocket messages are sent back, in place of sessions.
+    /// Sends WebSocket messages back, in place of sessions.
     pub(crate) echoes: bool,
 }
 

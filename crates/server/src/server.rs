@@ -44,7 +44,7 @@ pub struct Server {
     services: Vec<ServiceAt>,
     on_start: Vec<OnStart>,
     opens: Vec<Box<dyn FnOnce() -> io::Result<OnStart>>>,
-    /// Whether WebSocket messages are sent back, in place of sessions.
+    /// Sends WebSocket messages back, in place of sessions.
     pub(crate) echoes: bool,
 }
 
@@ -133,8 +133,8 @@ impl Server {
     }
 
     /// Serves a page to browsers, under a path such as `/`: compressed to those that take that, and
-    /// in few bytes to those that have it already. [`start`](Self::start) fails if the path does not
-    /// begin with a slash or has a page already.
+    /// in few bytes to those that have it already. [`start`](Self::start) fails if the path does
+    /// not begin with a slash or has a page already.
     #[must_use]
     pub fn page(
         mut self,
@@ -177,7 +177,7 @@ impl Server {
     /// folders, they take the place of the router's fallback.
     ///
     /// # Panics
-    /// As [`Router::merge`], if it is called with two routers that overlap.
+    /// Panics as [`Router::merge`] does, if it is called with two routers that overlap.
     #[must_use]
     pub fn http(mut self, router: Router) -> Self {
         self.site.router(router);
@@ -204,13 +204,13 @@ impl Server {
         self
     }
 
-    /// Calls `admit` with who a client is, once the authenticator has accepted it, at each hello. It
-    /// returns the identity, which it may change, or why the client is refused: now, or
+    /// Calls `admit` with who a client is, once the authenticator has accepted it, at each hello.
+    /// It returns the identity, which it may change, or why the client is refused: now, or
     /// [later](Decision::later). It runs on a shard's thread, so it must not block.
     ///
     /// It is called for each ticket, too, whose user is not the session's: with that user, without
-    /// claims, and with [`tickets_only`](Identity::tickets_only). The join is refused with its error,
-    /// and the ticket stays valid; of the identity that it returns, nothing is used.
+    /// claims, and with [`tickets_only`](Identity::tickets_only). The join is refused with its
+    /// error, and the ticket stays valid; of the identity that it returns, nothing is used.
     #[must_use]
     pub fn admit<F, D>(mut self, admit: F) -> Self
     where
@@ -285,13 +285,14 @@ impl Server {
         self
     }
 
-    /// Serves a custom protocol to WebSocket clients that connect to `listen` with this path, such as
+    /// Serves a custom protocol to WebSocket clients that connect to `listen` with this path, such
+    /// as
     /// `/chat`; sessions connect with any other. [`start`](Self::start) fails if the path does not
     /// begin with a slash, has characters that URLs encode, or is another service's.
     ///
     /// The payloads of binary messages are the stream that the service's codec cuts into frames:
-    /// where messages end means nothing. Each frame that the service writes is one message. TLS, the
-    /// header of a proxy and `allowed_origins` apply as they do to sessions.
+    /// where messages end means nothing. Each frame that the service writes is one message. TLS,
+    /// the header of a proxy and `allowed_origins` apply as they do to sessions.
     #[must_use]
     pub fn service_at_path<S: Service>(
         mut self,

@@ -288,7 +288,7 @@ fn a_client_that_is_gone_holds_no_handler() {
     }
 }
 
-/// How a client goes.
+/// The end of a client.
 enum Leaves {
     Resets,
     Closes,

@@ -1,9 +1,9 @@
 //! `bench http`: HTTP requests that ask a room, each checked, while the room ticks at 60 Hz.
 //!
 //! The server runs in a process of its own on one core, the clients on another. Each connection has
-//! one request under way. In turns, the same clients measure three things on the same core: requests
-//! to a *room*, which a handler asks; to a *page*; and the *bare*
-//! baseline, which reads and writes as many bytes and does nothing else.
+//! one request under way. In turns, the same clients measure three things on the same core:
+//! requests to a *room*, which a handler asks; to a *page*; and the *bare* baseline, which reads
+//! and writes as many bytes and does nothing else.
 
 use std::io;
 use std::net::SocketAddr;

@@ -296,8 +296,8 @@ impl<R: Room> RoomCore<R> {
         saving.failed = Some((self.context.now.saturating_add(wait), why.to_owned()));
     }
 
-    /// At the room's end: whether all is on disk. If not, a save is begun unless one is in flight or
-    /// has just failed.
+    /// At the room's end: whether all is on disk. If not, a save is begun unless one is in flight
+    /// or has just failed.
     pub(super) fn is_saved(&mut self, out: &mut dyn RoomOutput) -> bool {
         if self.saving.as_ref().is_some_and(|saving| saving.failed.is_none()) {
             self.save_now(out);

@@ -110,8 +110,8 @@ impl Devices<'_> {
     /// `timeout`. As [`NodeHandle::ask`], the answer is the output of the future.
     ///
     /// A request whose time is over is withdrawn: a device whose connection is lost does not get it
-    /// when it comes back. What was already sent to a device can't be withdrawn. It may carry it out
-    /// although this failed with `timeout`, if it was slow to answer or its answer got lost.
+    /// when it comes back. What was already sent to a device can't be withdrawn. It may carry it
+    /// out although this failed with `timeout`, if it was slow to answer or its answer got lost.
     /// Commands that must not be late say in their payload until when they are valid.
     ///
     /// # Errors

@@ -228,8 +228,8 @@ impl<T: Send + 'static> Answering<T> {
 }
 
 impl NodeHandle {
-    /// The node as its operators see it: with private rooms, and whole states. For consoles; what it
-    /// returns is not for players.
+    /// The node as its operators see it: with private rooms, and whole states. For consoles; what
+    /// it returns is not for players.
     #[must_use]
     pub fn operator(&self) -> Operator<'_> {
         Operator { node: self }
@@ -333,7 +333,8 @@ impl<'a> Operator<'a> {
         loads
     }
 
-    /// Players in rooms whose name or user contains a text, in upper or lower case: `limit` of them.
+    /// Players in rooms whose name or user contains a text, in upper or lower case: `limit` of
+    /// them.
     ///
     /// It asks all shards, which look through about 10,000 players at a time. Shards that do not
     /// answer within 5 s are left out.

@@ -56,13 +56,13 @@ pub(crate) struct Capturing {
 }
 
 impl Operator<'_> {
-    /// Counts by field what a room sends to up to three of its players, for a while of at most 60 s,
-    /// and by name the messages of all players and their events.
-    /// If the future is dropped, the shard goes on until 10 s after that time.
+    /// Counts by field what a room sends to up to three of its players, for a while of at most 60
+    /// s, and by name the messages of all players and their events. If the future is dropped, the
+    /// shard goes on until 10 s after that time.
     ///
     /// The shard writes their bodies once more, in `packed`, and takes about 0.5 % of the room's
-    /// time for it, and 0.25 ms: the more they take, the more syncs it passes over. It begins with a snapshot
-    /// for each player. The bodies are read where this is awaited.
+    /// time for it, and 0.25 ms: the more they take, the more syncs it passes over. It begins with
+    /// a snapshot for each player. The bodies are read where this is awaited.
     ///
     /// # Errors
     /// `refused` if it would last longer than 60 s, or the room is being profiled; or as

@@ -30,8 +30,8 @@ impl NodeHandle {
     ///
     /// Their clients are sent `goodbye` with the code `kicked` and this text, and do not connect
     /// again by themselves. One that is away hears it when it comes back for its session. Rooms are
-    /// told [`LeaveReason::Kicked`](playfield_room::LeaveReason::Kicked). Sessions that have joined a
-    /// room by a ticket of the user end too.
+    /// told [`LeaveReason::Kicked`](playfield_room::LeaveReason::Kicked). Sessions that have joined
+    /// a room by a ticket of the user end too.
     ///
     /// The user may open a new session at once. To keep one out, refuse them from now on, and call
     /// this after that: see [`Server::admit`](crate::Server::admit).
@@ -60,8 +60,8 @@ impl NodeHandle {
     /// subscriptions that they no longer allow: clients are sent `unsubscribed` with the code
     /// `forbidden`. Otherwise a rule is asked once, when a client subscribes. Returns at once.
     ///
-    /// Claims are those of the session. If a token says otherwise now, [end](Self::end_sessions) the
-    /// sessions.
+    /// Claims are those of the session. If a token says otherwise now, [end](Self::end_sessions)
+    /// the sessions.
     ///
     /// # Errors
     /// `shutting_down` after the node's end.

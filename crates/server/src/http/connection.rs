@@ -21,7 +21,7 @@ const BUFFER_BYTES_MIN: usize = 8 << 10;
 /// An event of a connection.
 enum Step {
     Ended(hyper::Result<()>),
-    /// It is to return to its shard.
+    /// The connection is to return to its shard.
     Returns,
     /// The client sends nothing more, and is taken for gone at this time.
     Leaves(Instant),

@@ -216,7 +216,8 @@ fn place(segments: &[Cow<'_, str>]) -> Option<PathBuf> {
     let mut place = PathBuf::new();
     for (at, segment) in segments.iter().enumerate() {
         let is_last = at + 1 == segments.len();
-        // Separators, drives and streams of any system: what is a name on one may be more on another.
+        // Separators, drives and streams of any system: what is a name on one may be more on
+        // another.
         let is_name = !segment.is_empty()
             && !segment.starts_with('.')
             && !segment.contains(['/', '\\', ':'])

@@ -33,7 +33,7 @@ pub(crate) struct OpenConnection {
     shard: usize,
     /// The counters of that shard.
     pub(crate) published: Arc<Published>,
-    /// Whether a shard has it again, and counts it.
+    /// A shard has it again, and counts it.
     is_back: bool,
 }
 

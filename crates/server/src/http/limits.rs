@@ -60,7 +60,7 @@ impl Requests {
         Self { load: Arc::default(), requests_max: config.http_requests_max }
     }
 
-    /// How many requests are under way.
+    /// The number of requests under way.
     pub(crate) fn load(&self) -> usize {
         self.load.load(Ordering::Relaxed)
     }

@@ -36,15 +36,15 @@ enum Phase {
 #[derive(Debug)]
 pub(super) struct Progress(Mutex<State>);
 
-/// The time in which a client that sends nothing more must be answered. It may read on, or be gone: the
-/// system says the same of both.
+/// The time in which a client that sends nothing more must be answered. It may read on, or be gone:
+/// the system says the same of both.
 const LEFT_AFTER: Duration = Duration::from_secs(1);
 
 /// The state of the client's end of the connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Client {
     Sends,
-    /// It has sent its FIN, at this time.
+    /// The time of the client's FIN.
     Ended(Instant),
     /// The connection is broken.
     Gone,

@@ -25,7 +25,7 @@ const METHODS: [(&str, MethodFilter); 7] = [
     ("OPTIONS", MethodFilter::OPTIONS),
 ];
 
-/// What a node serves: its pages first, then its routes, then the program's own routers, then the
+/// The site of a node: its pages first, then its routes, then the program's own routers, then the
 /// files of folders.
 #[derive(Default)]
 pub(crate) struct Site {
@@ -123,8 +123,8 @@ impl Site {
         Ok(())
     }
 
-    /// Serves the files of a folder under `/`, in place of pages with the same paths and of the folder
-    /// that is there, or says why it can't.
+    /// Serves the files of a folder under `/`, in place of pages with the same paths and of the
+    /// folder that is there, or says why it can't.
     pub(crate) fn take_pages_from(&mut self, folder: &Path) -> Result<(), String> {
         self.folders.retain(|other| !other.path().is_empty());
         self.folder("/", folder)?;

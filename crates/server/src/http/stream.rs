@@ -199,7 +199,7 @@ impl AsyncWrite for Stream {
         let sealed = SCRATCH.with_borrow_mut(|(_, record)| {
             let failed = |error| io::Error::new(ErrorKind::InvalidData, error);
             let (sealed, end) = tls.seal(bytes, record).map_err(failed)?;
-            // What does not fit, and what TLS has to say first, goes out with the next write.
+            // The rest, and TLS's own output, goes out with the next write.
             tls.hold(&record[..end], 0);
             io::Result::Ok(sealed)
         })?;

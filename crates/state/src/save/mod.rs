@@ -131,8 +131,8 @@ pub fn saved_type<S: State>() -> Type {
 /// Reads what [`save`] wrote.
 ///
 /// The save may be of an older build, if the schema of `S` is compatible with it: `S` may have more
-/// fields, which get the default of their type, and its enums more variants. Who sees a field, how it is masked and
-/// quantized has no influence. [`restore`] also reads saves of newer builds.
+/// fields, which get the default of their type, and its enums more variants. Who sees a field, how
+/// it is masked and quantized has no influence. [`restore`] also reads saves of newer builds.
 ///
 /// # Errors
 /// If the bytes are not a whole, undamaged save of an `S`, or if another build's fields are

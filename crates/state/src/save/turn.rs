@@ -128,7 +128,8 @@ struct Turn<'a> {
 type Turning = Result<Node, Stop>;
 
 impl<'a> Turn<'a> {
-    /// Rewrites a value, beside or in which something may be kept. Returns what is kept from now on.
+    /// Rewrites a value, beside or in which something may be kept. Returns what is kept from now
+    /// on.
     fn value(&mut self, stored: &'a Type, here: &Saved, kept: &'a Node) -> Turning {
         match (stored, here) {
             (Type::Option(of), Saved::Option(here)) => self.option(of, here, kept),

@@ -1,4 +1,4 @@
-//! What becomes of members whose sessions are on other shards.
+//! Members whose sessions are on other shards.
 
 use playfield_wire::RequestNumber;
 use playfield_wire::client::ResumeRoom;

@@ -115,7 +115,8 @@ impl Capture {
         }
     }
 
-    /// A player's message was handled, in so much time. One that the room type lacks is not counted.
+    /// A player's message was handled, in so much time. One that the room type lacks is not
+    /// counted.
     #[cold]
     pub(crate) fn handled(&mut self, message: &MessageRef<'_>, payload: &[u8], took: Duration) {
         let exchange = &mut self.captured.exchange;

@@ -48,7 +48,7 @@ pub(crate) struct RoomHost {
     pub(in crate::shard) queues: Queues,
 }
 
-/// What the output of rooms leaves to be done.
+/// The work that the output of rooms leaves.
 #[derive(Default)]
 pub(crate) struct Queues {
     /// Members elsewhere with output to be sent.

@@ -24,8 +24,8 @@ use crate::shard::snapshots::Waiting;
 
 impl RoomHost {
     /// A member needs a snapshot, because it asked for one or no patch reaches what it has: it is
-    /// sent one when it has read what it was sent before, no more often than may be, and one for all
-    /// that it asked for until then. What it asked for is never forgotten: it could not go on
+    /// sent one when it has read what it was sent before, no more often than may be, and one for
+    /// all that it asked for until then. What it asked for is never forgotten: it could not go on
     /// without.
     pub(in crate::shard) fn resync(
         &mut self,

@@ -19,8 +19,8 @@ use crate::shard::outbound::Effect;
 use crate::shard::session::outlet::Outlet;
 
 impl Outlet<'_> {
-    /// Reads the head at the front of the input. Consumes what is done with: the head of a WebSocket
-    /// request, or all, if the connection leaves or ends.
+    /// Reads the head at the front of the input. Consumes what is done with: the head of a
+    /// WebSocket request, or all, if the connection leaves or ends.
     pub(in crate::shard) fn handle_http(&mut self, key: ConnectionKey, input: &[u8]) -> usize {
         let node = Arc::clone(&self.env.node);
         let head_bytes_max = node.config.http_head_bytes_max;

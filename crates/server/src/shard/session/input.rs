@@ -1,4 +1,4 @@
-//! What input says of a connection, beside its messages.
+//! The facts that input tells of a connection, beside its messages.
 
 use playfield_websocket::Opcode;
 use playfield_wire::ErrorCode;

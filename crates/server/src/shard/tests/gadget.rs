@@ -17,8 +17,8 @@ use crate::fleet::{Fleet, Gone};
 /// The calls of the fleet.
 pub(super) type FleetLog = Arc<Mutex<Vec<String>>>;
 
-/// Logs what it is called for. It refuses devices with the tag `bad`, panics at `panic`, and answers
-/// reports with themselves.
+/// Logs what it is called for. It refuses devices with the tag `bad`, panics at `panic`, and
+/// answers reports with themselves.
 pub(super) struct TestFleet(pub(super) FleetLog);
 
 impl TestFleet {

@@ -1,5 +1,5 @@
-//! How a shard shares its time: a connection is served for a while, and then waits for its next turn;
-//! rooms run and write snapshots for a while, and then others come.
+//! How a shard shares its time: a connection is served for a while, and then waits for its next
+//! turn; rooms run and write snapshots for a while, and then others come.
 
 use std::time::Duration;
 
@@ -251,7 +251,8 @@ fn rooms_that_are_always_overdue_starve_neither_input_nor_each_other() {
     assert!(*least > 0 && most - least <= 2, "each has its turn: {patched:?}");
 }
 
-/// A shard whose rooms are always late, and clients from two addresses, of which the first has many.
+/// A shard whose rooms are always late, and clients from two addresses, of which the first has
+/// many.
 fn overloaded(many: usize) -> (World, Vec<Client>, Client) {
     let mut world = World::new(1, &[]);
     for _ in 0..4 {
