@@ -21,9 +21,22 @@ ROOT = pathlib.Path(__file__).parents[3]
 #: Types that ``generate python`` writes for rooms of its tests.
 GENERATED = ROOT / "crates" / "cli" / "src" / "codegen" / "tests" / "python"
 
-# Both end a run with all that it has started, also in the background, where a shell has SIGINT ignored.
-for _number in (signal.SIGINT, signal.SIGTERM):
-    signal.signal(_number, signal.default_int_handler)
+#: The time in which an interrupted run ends, in seconds.
+_ENDS_WITHIN = 25
+
+
+def _interrupt(*_):
+    """Ends the run, and tries again if it goes on: an exception that a finalizer or a callback of an
+    extension meets is lost."""
+    signal.setitimer(signal.ITIMER_REAL, _ENDS_WITHIN)
+    raise KeyboardInterrupt
+
+
+# Signals end a run with all that it has started, also in the background, where a shell has SIGINT
+# ignored.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+for _number in (signal.SIGTERM, signal.SIGALRM):
+    signal.signal(_number, _interrupt)
 
 
 def program(package, name):
