@@ -153,7 +153,7 @@ impl<'a> Measurer<'a> {
         let size = |part: f64| (plan.players as f64 * part).round() as usize;
         let mut sizes = SIZES.map(|part| size(part).clamp(1, traits.players_max())).to_vec();
         sizes.dedup();
-        // There is no table of rates for a type without any.
+        // A type without a rate has no table of rates.
         let rates = if traits.hz() > 0 { &RATES[..] } else { &[] };
         for players in sizes {
             for &hz in rates {

@@ -73,7 +73,7 @@ impl Control {
             .max_blocking_threads(BLOCKING_THREADS_MAX)
             .thread_name("playfield-blocking")
             .build()?;
-        // It starts once.
+        // A server starts once.
         let _ = shared.control.set(runtime.handle().clone());
         let stops = Arc::new(Notify::new());
         let queue = Arc::new(Queue { jobs: Mutex::default(), changed: Condvar::new(), jobs_max });

@@ -8,7 +8,7 @@ use playfield_wire::ErrorCode;
 
 /// An [`Error`] as the response of a handler: `?` makes one of what a room, or the node, refused.
 ///
-/// It becomes the error's code and text, with the status that the code has:
+/// Responds with the error's code and text, with the status that the code has:
 ///
 /// | code | status |
 /// |---|---|

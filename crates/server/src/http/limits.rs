@@ -163,7 +163,7 @@ impl Limits {
             Err(Refused(refused)) => (*refused, None),
         };
         if ends {
-            // Whoever read `Content-Length` beside it would see another end of the request, and
+            // A reader that used `Content-Length` instead would see another end of the request, and
             // another beginning of the next: there is none (RFC 9112, 6.1).
             response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
         }

@@ -44,7 +44,7 @@ pub(super) struct Stream {
 }
 
 impl Stream {
-    /// The stream of a connection of which `plaintext` was read already.
+    /// Creates the stream of a connection whose `plaintext` was already read.
     pub(super) fn new(
         socket: TcpStream,
         tls: Option<Box<TlsConnection>>,

@@ -26,7 +26,7 @@ pub(in crate::shard) enum Effect {
     Mail(ShardMail),
     /// A connection has become one of a service.
     ServiceEntered { key: ConnectionKey, service: u16, address: SocketAddr, kept: Vec<u8> },
-    /// A connection is no longer one of a service.
+    /// A service has lost a connection.
     ServiceEnded { key: ConnectionKey, service: u16, why: Closed },
     /// A client of a service is to be asked for a sign of life.
     ServiceSilent { key: ConnectionKey, service: u16 },

@@ -246,12 +246,12 @@ impl Links {
         self.socket_changes.pop_front()
     }
 
-    /// Whether the connection is a service's.
+    /// Returns whether the connection belongs to a service.
     pub(crate) fn is_served(&self, key: ConnectionKey) -> bool {
         self.get(key).is_some_and(|connection| matches!(connection.input, Input::Service(..)))
     }
 
-    /// Whether the connection is a service's, by WebSocket.
+    /// Returns whether the connection belongs to a service, by WebSocket.
     pub(crate) fn is_in_messages(&self, key: ConnectionKey) -> bool {
         self.get(key).is_some_and(Connection::is_in_messages)
     }

@@ -60,9 +60,9 @@ pub(crate) struct Connection {
     pub(crate) put_off: bool,
     /// Whether its client came without a token, and may only join by tickets that name a user.
     pub(crate) tickets_only: bool,
-    /// Whether it has a session.
+    /// Set once it has a session.
     pub(crate) has_session: bool,
-    /// Whether a device has registered on it.
+    /// Set once a device has registered on it.
     pub(crate) is_device: bool,
     /// Whether it will be closed once the rooms have had their turn.
     pub(crate) doomed: bool,
@@ -127,9 +127,9 @@ pub(crate) struct Pause {
     pub(crate) turn: bool,
     /// Whether the user of a ticket is being decided about.
     pub(crate) ticket: bool,
-    /// Whether its client waits for the authenticator.
+    /// Set while its client waits for the authenticator.
     pub(crate) greeting: bool,
-    /// Whether it is about to leave for another shard.
+    /// Set while it is about to leave for another shard.
     pub(crate) departure: bool,
 }
 
@@ -276,7 +276,7 @@ impl Connection {
         matches!(self.input, Input::Service(number, _) if number == service)
     }
 
-    /// Whether it is a service's, by WebSocket.
+    /// Returns whether it belongs to a service, by WebSocket.
     pub(crate) fn is_in_messages(&self) -> bool {
         matches!(self.input, Input::Service(_, Some(_)))
     }

@@ -148,7 +148,7 @@ impl Services {
         self.call(below, service, |service, reach| service.answered(answer, reach));
     }
 
-    /// A connection is no longer one of a service, which learns why.
+    /// Takes a connection from its service, and tells the service why.
     pub(in crate::shard) fn left(
         &mut self,
         below: &mut Below<'_>,

@@ -44,7 +44,7 @@ pub(crate) struct Excess {
 /// Messages other than requests that came too fast.
 #[derive(Default)]
 pub(crate) struct Refused {
-    /// How many there are of which the client was not told, by room. `None` counts those to no
+    /// The number that the client has not been told of, by room. `None` counts those to no
     /// room, and to more than [`ROOMS_MAX`] rooms.
     untold: Vec<(Option<RoomNumber>, u64)>,
     /// Until then it is told nothing.
