@@ -19,6 +19,8 @@ const SAMPLES: usize = 400;
 const SAMPLES_MIN: usize = 20;
 /// The time after which no more samples are taken.
 const TIME_MAX: Duration = Duration::from_millis(300);
+/// The same for a calibration that only follows the speed.
+const TIME_AGAIN: Duration = Duration::from_millis(20);
 /// Samples before the first that counts: the processor's clock rises, and caches fill.
 const WARM_UP: usize = 20;
 
@@ -70,15 +72,16 @@ impl Calibration {
     pub fn measure(machine: &Machine) -> Self {
         let load = fs::read_to_string("/proc/loadavg").ok().and_then(|text| load_of(&text));
         let start = Times::now();
-        let mut work = Work::new();
-        (0..WARM_UP).for_each(|_| work.run());
-        let (began, mut samples) = (Instant::now(), Vec::with_capacity(SAMPLES));
-        while samples.len() < SAMPLES_MIN || (samples.len() < SAMPLES && began.elapsed() < TIME_MAX)
-        {
-            samples.push(work.sample());
-        }
-        let (us, noise) = summary(&samples);
+        let (us, noise) = summary(&samples(TIME_MAX));
         Self { us, noise, load, steal: None, cores: machine.cores(), start }.now()
+    }
+
+    /// The same, with the speed of now: the loop is timed for some hundredths of a second. What the
+    /// speed has changed by since the loop took `before_us` is noise.
+    #[must_use]
+    pub fn again(self, before_us: f64) -> Self {
+        let us = summary(&samples(TIME_AGAIN)).0;
+        Self { us, noise: self.noise.max(drift(before_us, us)), ..self }
     }
 
     /// The same, with the share of time that the host has taken until now.
@@ -153,6 +156,17 @@ impl Conditions {
         let noise = number("noise").unwrap_or(0.0);
         Some(Self { us, noise, is_quiet: machine["quiet"] != false })
     }
+
+    /// The difference of two speeds, as a part of the lower one.
+    #[must_use]
+    pub fn drift_to(self, later: Self) -> f64 {
+        drift(self.us, later.us)
+    }
+}
+
+/// The difference of two speeds, as a part of the lower one.
+fn drift(before_us: f64, now_us: f64) -> f64 {
+    before_us.max(now_us) / before_us.min(now_us) - 1.0
 }
 
 /// The speed of a core of one result in a file, in relation to that of an earlier one. Both are given
@@ -169,6 +183,17 @@ pub fn speed(before: &Value, now: &Value) -> Option<f64> {
     let conditions = Conditions::read(before).zip(Conditions::read(now));
     let (then, new) = conditions.filter(|_| before["profile"] == now["profile"])?;
     Some(then.us / new.us)
+}
+
+/// Samples of the loop, for some time at most.
+fn samples(time: Duration) -> Vec<Sample> {
+    let mut work = Work::new();
+    (0..WARM_UP).for_each(|_| work.run());
+    let (began, mut samples) = (Instant::now(), Vec::with_capacity(SAMPLES));
+    while samples.len() < SAMPLES_MIN || (samples.len() < SAMPLES && began.elapsed() < time) {
+        samples.push(work.sample());
+    }
+    samples
 }
 
 /// The median CPU time of samples, and their noise on the clock.
@@ -257,6 +282,14 @@ mod tests {
         samples.iter_mut().step_by(7).for_each(|sample| sample.wall_us = 420.0);
         assert_eq!(summary(&samples), (201.0, 1.0));
         assert_eq!(summary(&[]), (0.0, 0.0));
+    }
+
+    #[test]
+    fn a_change_of_speed_is_noise() {
+        let later = Calibration::quiet().again(1e9);
+        assert!(later.us < 1e9 && later.noise > 0.02, "{later:?}");
+        let of = |us| Conditions { us, noise: 0.0, is_quiet: true };
+        assert_eq!([of(200.0).drift_to(of(250.0)), of(250.0).drift_to(of(200.0))], [0.25; 2]);
     }
 
     #[test]

@@ -16,7 +16,9 @@ use crate::results::VERSION;
 #[derive(Debug)]
 pub struct Reports {
     machine: Machine,
+    /// The first calibration, and that of the row that was kept last.
     calibration: Option<Calibration>,
+    last: Option<Calibration>,
     is_warned: bool,
     suite: &'static str,
     tables: Vec<Shown>,
@@ -39,6 +41,7 @@ impl Reports {
         Self {
             machine: Machine::describe(),
             calibration: None,
+            last: None,
             is_warned: false,
             suite: "",
             tables: Vec::new(),
@@ -72,6 +75,7 @@ impl Reports {
     pub(crate) fn begin_table(&mut self, columns: &'static [Column]) {
         if self.calibration.is_none() {
             self.calibration = Some(Calibration::measure(&self.machine));
+            self.last = self.calibration;
             self.end();
         }
         self.tables.push(Shown { suite: self.suite, columns, rows: Vec::new() });
@@ -84,18 +88,23 @@ impl Reports {
         }
     }
 
-    /// Keeps a record, a line of JSON. Returns it with the machine.
+    /// Keeps a record, a line of JSON. Returns it with the machine and its speed now.
     pub(crate) fn keep(&mut self, record: &str) -> String {
-        let members = self.fields().map(|(name, value)| format!(",\"{name}\":{value}"));
+        let calibrations = self.calibration.zip(self.last);
+        self.last = calibrations.map(|(first, last)| first.again(last.us));
+        let members = self.fields(self.last).map(|(name, value)| format!(",\"{name}\":{value}"));
         let members: String = members.collect();
         let line = format!("{}{members}}}", record.strip_suffix('}').unwrap_or(record));
         self.lines.push(line.clone());
         line
     }
 
-    /// The version of rows, the machine, the build, and the calibration with the time stolen so far.
-    fn fields(&self) -> impl Iterator<Item = (&'static str, Value)> + use<> {
-        let calibration = self.calibration.map(|calibration| calibration.now().fields());
+    /// The version of rows, the machine, the build, and a calibration with the time stolen so far.
+    fn fields(
+        &self,
+        calibration: Option<Calibration>,
+    ) -> impl Iterator<Item = (&'static str, Value)> + use<> {
+        let calibration = calibration.map(|calibration| calibration.now().fields());
         let version = [("results", VERSION.into())];
         let machine = self.machine.fields().into_iter();
         version.into_iter().chain(machine).chain(calibration.into_iter().flatten())
@@ -108,7 +117,7 @@ impl Reports {
     fn page(&self) -> Page {
         let mut page = Page::new("Benchmarks of Playfield");
         self.trouble().iter().for_each(|trouble| page.warning(trouble));
-        page.machine(self.fields().filter(|(name, _)| *name != "results"));
+        page.machine(self.fields(self.calibration).filter(|(name, _)| *name != "results"));
         let kept = self.lines.iter().filter_map(|line| serde_json::from_str(line).ok());
         let kept: Vec<Map<String, Value>> = kept.collect();
         let shown: Vec<(&str, &Value)> =

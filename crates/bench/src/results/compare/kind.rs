@@ -74,7 +74,7 @@ const RATIOS: [(&str, Better); 13] = [
 const RANGES: [&str; 9] =
     ["_min", "_max", "_low", "_high", "_p25", "_p75", "_least", "_most", "_growth"];
 /// The ends of a distribution, which vary more than its middle.
-const TAILS: [&str; 3] = ["_p95", "_p99", "_p999"];
+pub(super) const TAILS: [&str; 3] = ["_p95", "_p99", "_p999"];
 /// The change of the end of a distribution that is noise if nobody knows better.
 const TAIL_NOISE: f64 = 0.25;
 

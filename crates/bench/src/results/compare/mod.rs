@@ -2,10 +2,13 @@
 //!
 //! Rows with the same parameters are compared. The noise of a figure is the range of its rounds
 //! (`us_min` to `us_max`) in both files together, or what the calibration measured, or what is
-//! usual for its kind, whichever is larger. Times and rates of different machines are scaled by their
-//! calibrations; ratios within a run are compared as they are.
+//! usual for its kind, whichever is larger. A time or a rate without a range has the widest range of
+//! the others in its row, and of one machine the change of its speed between the two rows is noise.
+//! Times and rates of different machines are scaled by their calibrations; ratios within a run are
+//! compared as they are.
 
 mod kind;
+mod noise;
 mod read;
 
 use std::collections::BTreeMap;
@@ -16,12 +19,9 @@ use playfield_measure::machine::is_same;
 use playfield_measure::{Change, Conditions, Finding, speed};
 use serde_json::{Value, json};
 
-use self::kind::{Figure, Kind, Unit};
+use self::kind::{Kind, Unit};
+use self::noise::{Pair, UNKNOWN_NOISE};
 use self::read::Measured;
-use super::file::Row;
-
-/// The noise of a machine that was not calibrated.
-const UNKNOWN_NOISE: f64 = 0.1;
 
 /// The changes between two files.
 #[derive(Clone, Debug)]
@@ -111,6 +111,9 @@ impl Compared {
         let machines = [before.machine(), now.machine()];
         let speed = speed(&machines[0], &machines[1]);
         self.note(before.profile() == now.profile(), conditions, speed, &machines);
+        let is_same_machine = is_same(&machines[0], &machines[1]);
+        let pair =
+            Pair { suite: &now.suite, rows: [&before.row, &now.row], conditions, is_same_machine };
         for (name, value) in &now.row {
             let Kind::Figure(figure) = Kind::of(&now.suite, name, &now.row) else { continue };
             let numbers = before.row.get(name).and_then(Value::as_f64).zip(value.as_f64());
@@ -123,13 +126,11 @@ impl Compared {
                 (Unit::Rate, Some(speed)) => 1.0 / speed,
                 (Unit::Time | Unit::Rate, None) => continue,
             };
-            let rows = [&before.row, &now.row];
-            let noise = noise(name, figure, rows, scale, conditions);
             let change = Change {
                 name: name.clone(),
                 before: numbers.0,
                 now: numbers.1 * scale,
-                noise,
+                noise: pair.noise(name, figure, scale),
                 better: figure.better,
                 is_quiet: figure.unit == Unit::Amount
                     || conditions.is_none_or(|(before, now)| before.is_quiet && now.is_quiet),
@@ -233,37 +234,6 @@ impl Compared {
             "changes": changes.collect::<Vec<_>>(), "worse": self.is_worse(),
         })
     }
-}
-
-/// The noise of a figure, as a part. A change is larger if the ranges of the rounds lie apart.
-fn noise(
-    name: &str,
-    figure: Figure,
-    [before, now]: [&Row; 2],
-    scale: f64,
-    conditions: Option<(Conditions, Conditions)>,
-) -> f64 {
-    let number = |row: &Row, name: &str| row.get(name).and_then(Value::as_f64);
-    let range = |row: &Row| {
-        let value = number(row, name)?;
-        let at = |end: &str| number(row, &format!("{name}{end}"));
-        let low = at("_min").or_else(|| at("_low"))?;
-        let high = at("_max").or_else(|| at("_high"))?;
-        Some([value - low, high - value].map(|side| side.max(0.0)))
-    };
-    let value = |row: &Row| number(row, name).unwrap_or(f64::NAN);
-    let is_more = value(now) * scale > value(before);
-    let ranges = range(before).zip(range(now)).map(|([under, over], [under_now, over_now])| {
-        let [of_before, of_now] = if is_more { [over, under_now] } else { [under, over_now] };
-        (of_before + of_now * scale) / value(before)
-    });
-    let of_machine = match (figure.unit, conditions) {
-        (Unit::Amount, _) => 0.0,
-        (_, Some((before, now))) => before.noise.max(now.noise),
-        (_, None) => UNKNOWN_NOISE,
-    };
-    // Without ranges, use the noise that calibration measured.
-    figure.noise.max(ranges.filter(|range| *range > 0.0).unwrap_or(of_machine))
 }
 
 #[cfg(test)]

@@ -74,6 +74,46 @@ fn a_change_is_real_if_the_ranges_of_the_rounds_lie_apart() {
 }
 
 #[test]
+fn a_time_without_a_range_varies_as_the_rates_of_its_row_do() {
+    // Measured twice with one program: clients that wait for a saturated node.
+    let row = |rate: [f64; 3], rtt: f64| {
+        let mut row = row(30);
+        let [low, median, high] = rate;
+        row["messages_per_s"] = json!(median);
+        row["messages_per_s_min"] = json!(low);
+        row["messages_per_s_max"] = json!(high);
+        row["rtt_us_p50"] = json!(rtt);
+        row
+    };
+    let compared = |name: &str, later: Value| {
+        let old = row([3.2e6, 3.8e6, 5e6], 48_038.0);
+        let old = File::new(&format!("{name}-old"), &[old]);
+        let new = File::new(&format!("{name}-new"), &[later]);
+        compare(&old.0, &new.0).unwrap()
+    };
+    let same = compared("saturated", row([3.3e6, 3.3e6, 4.1e6], 60_162.0));
+    assert_eq!(findings(&same), [], "{}", same.text());
+    let worse = compared("slower", row([1.4e6, 1.5e6, 1.6e6], 130_000.0));
+    let expected = [("messages_per_s", Finding::Worse), ("rtt_us_p50", Finding::Worse)];
+    assert_eq!(findings(&worse), expected, "{}", worse.text());
+}
+
+#[test]
+fn a_change_of_the_speed_of_a_machine_is_noise_of_times_and_rates() {
+    let slower = [
+        ("calibration_us", json!(260.0)),
+        ("us", json!(125.0)),
+        ("us_min", json!(122.0)),
+        ("us_max", json!(127.0)),
+        ("messages_per_s", json!(800.0)),
+    ];
+    assert_eq!(findings(&changed("drift", &slower)), []);
+    let more = [&slower[..], &[("messages_per_s", json!(600.0)), ("floor_ratio", json!(0.8))]];
+    let expected = [("floor_ratio", Finding::Worse), ("messages_per_s", Finding::Worse)];
+    assert_eq!(findings(&changed("drift-more", &more.concat())), expected);
+}
+
+#[test]
 fn rates_bytes_and_ratios_have_their_own_directions_and_noise() {
     let worse = [
         ("messages_per_s", json!(940.0)),
