@@ -1,5 +1,5 @@
-//! Names the shared library as it is installed: `libplayfield`, with the version of the ABI. Extracts
-//! the duel of the guide, which the client of `docs/cpp.md` is for.
+//! Names the shared library as it is installed: `libplayfield`, with the version of the ABI.
+//! Extracts the duel of the guide, which the client of `docs/cpp.md` is for.
 
 use std::path::Path;
 

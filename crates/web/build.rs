@@ -1,5 +1,6 @@
-//! Finds the files that this crate serves: in `dist`, which a package has. In a clone, it has them made
-//! if they are missing or older than their sources. That takes Node.js; without it, the files say so.
+//! Finds the files that this crate serves: in `dist`, which a package has. In a clone, it has them
+//! made if they are missing or older than their sources. That takes Node.js; without it, the files
+//! say so.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

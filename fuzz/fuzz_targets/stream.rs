@@ -1,5 +1,5 @@
-//! Binary WebSocket messages as a stream, as services get them: however the input is split, it gives
-//! the same bytes, the same pings and pongs, and the same end.
+//! Binary WebSocket messages as a stream, as services get them: however the input is split, it
+//! gives the same bytes, the same pings and pongs, and the same end.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

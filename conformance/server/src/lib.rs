@@ -1,5 +1,5 @@
-//! The server of the conformance scenarios (`conformance/README.md`): two nodes with the same rooms,
-//! and links to them that can be cut.
+//! The server of the conformance scenarios (`conformance/README.md`): two nodes with the same
+//! rooms, and links to them that can be cut.
 
 mod control;
 mod devices;
@@ -44,8 +44,8 @@ impl ScenarioServer {
     }
 }
 
-/// Starts a scenario server on free ports of 127.0.0.1. It serves the files of `folder`, if there is
-/// one, under `/files`, to runners in browsers.
+/// Starts a scenario server on free ports of 127.0.0.1. It serves the files of `folder`, if there
+/// is one, under `/files`, to runners in browsers.
 ///
 /// # Errors
 /// If it can't listen, or the folder does not exist.

@@ -1,8 +1,8 @@
 //! The server of the conformance scenarios, for runners in other languages.
 //!
 //! `cargo run -p playfield-conformance` starts it on a free port of 127.0.0.1, and prints its URL as
-//! one line. It ends when its standard input does. With a folder as its argument, it serves the files
-//! in it under `/files`.
+//! one line. It ends when its standard input does. With a folder as its argument, it serves the
+//! files in it under `/files`.
 
 use std::env;
 use std::io::{Read as _, Write as _, stdin, stdout};

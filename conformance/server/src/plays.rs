@@ -24,8 +24,8 @@ pub fn plays(cuts: u64, tls: bool) -> Value {
     json!({ "about": "Random plays.", "scenarios": scenarios })
 }
 
-/// The same for the same seed. Each client sends in its room, is in all rooms, and subscribes to all
-/// channels. So each of them sees all that is said in a known order.
+/// The same for the same seed. Each client sends in its room, is in all rooms, and subscribes to
+/// all channels. So each of them sees all that is said in a known order.
 fn play(seed: u64, tls: bool) -> Value {
     let mut play = Play { random: Random(seed), steps: Vec::new() };
     for (name, _) in CLIENTS {

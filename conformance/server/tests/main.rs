@@ -1,4 +1,5 @@
-//! The conformance scenarios (`conformance/README.md`): their files are right, and clients play them.
+//! The conformance scenarios (`conformance/README.md`): their files are right, and clients play
+//! them.
 
 mod files;
 mod javascript;

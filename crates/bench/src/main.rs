@@ -14,8 +14,8 @@ use playfield_cli::{exit_code, load, schema};
 use stats_alloc::{INSTRUMENTED_SYSTEM, StatsAlloc};
 
 /// Counts allocations, so that `bench packet` and `bench websocket` can report how often an
-/// operation allocates and how much memory a connection keeps. Counting takes longer than allocating
-/// does (20 and 11 ns), so a release build counts only if it is asked to.
+/// operation allocates and how much memory a connection keeps. Counting takes longer than
+/// allocating does (20 and 11 ns), so a release build counts only if it is asked to.
 #[cfg_attr(any(debug_assertions, feature = "count-allocations"), global_allocator)]
 static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 

@@ -733,8 +733,8 @@ fn a_server_ends_with_the_suite_that_asked_for_it() {
     assert_eq!(unknown.status.code(), Some(2));
 }
 
-/// Rows of overload are of as much as a machine carries: on a busy one, rooms are lost, and what was
-/// handled is not known in time. Each patch that came is right.
+/// Rows of overload are of as much as a machine carries: on a busy one, rooms are lost, and what
+/// was handled is not known in time. Each patch that came is right.
 #[test]
 fn a_quick_overload_has_all_rows_and_compares_every_patch() {
     let output = playfield(&["bench", "overload", "--quick", "--json"]);

@@ -252,8 +252,8 @@ impl Check<'_> {
     }
 }
 
-/// Why a client is not served: the first reason in each field of the state, message and event, and in
-/// the options.
+/// Why a client is not served: the first reason in each field of the state, message and event, and
+/// in the options.
 fn incompatible(node: &RoomSchema, client: &RoomSchema) -> Vec<String> {
     let Err(first) = check_compatible(node, client) else { return Vec::new() };
     let nothing = RoomSchema {

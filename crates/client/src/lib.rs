@@ -9,8 +9,8 @@
 //! [`session`] is the protocol as a state machine, without sockets or clocks; bindings for other
 //! languages drive it directly. With the feature `tokio`, [`connect`] makes a
 //! [`Connection`], which enters a [`Room`]: a typed one, as below, or a [`Dynamic`] one, whose values
-//! are JSON. With the feature `poll` there is a connection that the program polls, without a thread.
-//! Both are on by default.
+//! are JSON. With the feature `poll` there is a connection that the program polls, without a
+//! thread. Both are on by default.
 //!
 //! ```no_run
 //! # use playfield_room::{Context, Handle, Message, Player, Result, Room, room};

@@ -1,8 +1,8 @@
 //! Limits of the tokens that may be tried: few from one address, and few from all together.
 //!
-//! Addresses share a fixed number of places, by a hash that nobody else knows. So memory is bounded,
-//! and nobody can aim at the place of another. Addresses that have sent the right token do not share
-//! the limit of all with those that have not, so that who guesses does not lock them out.
+//! Addresses share a fixed number of places, by a hash that nobody else knows. So memory is
+//! bounded, and nobody can aim at the place of another. Addresses that have sent the right token do
+//! not share the limit of all with those that have not, so that who guesses does not lock them out.
 
 use std::collections::VecDeque;
 use std::hash::{BuildHasher, RandomState};

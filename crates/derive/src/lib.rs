@@ -21,8 +21,8 @@ use syn::{DeriveInput, parse_macro_input};
 ///
 /// Fields may have `#[sync(owner)]`, `#[sync(hidden)]`, `#[sync(skip)]`, `#[sync(mask =
 /// function)]`, `#[sync(view = function, viewer = map)]`, `#[sync(quantize = step)]` (optionally
-/// with `range = least..=most`) or `#[sync(angle = step)]`. An enum is atomic: it is compared and sent as a whole. It must also
-/// derive `Data` and `Clone`.
+/// with `range = least..=most`) or `#[sync(angle = step)]`. An enum is atomic: it is compared and
+/// sent as a whole. It must also derive `Data` and `Clone`.
 #[proc_macro_derive(State, attributes(sync))]
 pub fn derive_state(input: TokenStream) -> TokenStream {
     derive(input, state::expand_state, stub::state)

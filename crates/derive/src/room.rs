@@ -322,8 +322,8 @@ pub(crate) fn expand_room(arguments: &Arguments, item: &RoomImpl) -> syn::Result
     })
 }
 
-/// Checks that only the compiler can make: that no two names are equal (a type may be imported under
-/// another name), and that each `owner` field has an owner.
+/// Checks that only the compiler can make: that no two names are equal (a type may be imported
+/// under another name), and that each `owner` field has an owner.
 fn checks(rt: &TokenStream, room: &syn::Type, arguments: &Arguments) -> TokenStream {
     let Arguments { messages, events, internal, asks, .. } = arguments;
     let distinct = [messages, events, internal, asks].into_iter().flat_map(|list| {

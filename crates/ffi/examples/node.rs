@@ -1,4 +1,5 @@
-//! A node for the examples and tests of the C++ client: `cargo run -p playfield-ffi --example node`.
+//! A node for the examples and tests of the C++ client: `cargo run -p playfield-ffi --example
+//! node`.
 //!
 //! It prints one line: an address for `tcp://` and `ws://`, one for `tls://` and `wss://`, and the
 //! file with the certificate of the latter. It ends when its standard input does. With an argument

@@ -452,8 +452,8 @@ enum pf_code pf_channel_position(struct pf_channel channel, uint64_t *epoch, uin
 // Frees a channel, and ends the subscription. Nothing more is reported of it.
 enum pf_code pf_channel_free(struct pf_channel channel);
 
-// Makes a client for the node at a URL: `tcp://host:port`, `tls://host:port`, `ws://host:port/path`
-// or `wss://host:port/path`. Nothing is connected until `pf_client_connect`.
+// Makes a client for the node at a URL: `tcp://host:port`, `tls://host:port`,
+// `ws://host:port/path` or `wss://host:port/path`. Nothing is connected until `pf_client_connect`.
 //
 // # Safety
 // `url` points to text, `out` to a place.
@@ -475,8 +475,9 @@ enum pf_code pf_client_connect(struct pf_client client);
 enum pf_code pf_client_next(struct pf_client client, uint32_t timeout_ms, struct pf_event *event);
 
 // Does the same for several events: writes up to `capacity` of them, and sets `count` to how many.
-// Only replies, and events of rooms in `packed`, come together; all else comes alone. So states move
-// only in this call, what is set after `PF_EVENT_KIND_JOINED` holds for all events of the room, and
+// Only replies, and events of rooms in `packed`, come together; all else comes alone. So states
+// move only in this call, what is set after `PF_EVENT_KIND_JOINED` holds for all events of the
+// room, and
 // `pf_room_set_packed` for all events that were not taken. Events of a room that was freed since
 // remain in the array.
 //
@@ -491,10 +492,10 @@ enum pf_code pf_client_next_many(struct pf_client client,
 // Has `pf_client_next` of another thread return at once; or the next call, if none is in it.
 enum pf_code pf_client_wake(struct pf_client client);
 
-// Holds back what is sent from now on, or lets it go. What a program sends while it handles several
-// events then leaves in one write, which takes less time. `pf_client_next` lets it go before it
-// waits, and the library's thread when the program has not polled for 200 ms: so the connection
-// lives on.
+// Holds back what is sent from now on, or lets it go. What a program sends while it handles
+// several events then leaves in one write, which takes less time. `pf_client_next` lets it go
+// before it waits, and the library's thread when the program has not polled for 200 ms: so the
+// connection lives on.
 enum pf_code pf_client_cork(struct pf_client client, bool is_corked);
 
 // Answers `PF_EVENT_KIND_TOKEN_WANTED`.
@@ -503,11 +504,12 @@ enum pf_code pf_client_cork(struct pf_client client, bool is_corked);
 // `token` points to bytes.
 enum pf_code pf_client_give_token(struct pf_client client, uint64_t request, struct pf_text token);
 
-// Says goodbye. What was sent before is delivered. `PF_EVENT_KIND_ENDED` follows, within 5 seconds.
+// Says goodbye. What was sent before is delivered. `PF_EVENT_KIND_ENDED` follows, within 5
+// seconds.
 enum pf_code pf_client_close(struct pf_client client);
 
-// Frees a client, with its rooms and channels, from any thread. If it is connected, it says goodbye
-// in the background. Requests without an answer get none.
+// Frees a client, with its rooms and channels, from any thread. If it is connected, it says
+// goodbye in the background. Requests without an answer get none.
 enum pf_code pf_client_free(struct pf_client client);
 
 // What the client has done, and how its connection is.
@@ -525,8 +527,8 @@ enum pf_code pf_client_statistics(struct pf_client client, struct pf_statistics 
 // free them first. Nothing is done then.
 enum pf_code pf_shut_down(void);
 
-// Enters an existing room, by its id, or with a reservation or a ticket for it. Like all that enter
-// rooms, it is answered by `PF_EVENT_KIND_JOINED`, whose `room` is to be freed.
+// Enters an existing room, by its id, or with a reservation or a ticket for it. Like all that
+// enter rooms, it is answered by `PF_EVENT_KIND_JOINED`, whose `room` is to be freed.
 //
 // # Safety
 // `room_id` points to text, `request` to a place.
@@ -564,9 +566,9 @@ enum pf_code pf_client_create(struct pf_client client,
                               struct pf_text options,
                               uint64_t *request);
 
-// Lists at most `limit` rooms, 0 means the node's limit: of a type, or of all if it is empty, whose
-// metadata has all members of the JSON object `filter`, which may be empty. The reply is a list of
-// maps with `id`, `room_type`, `key`, `players`, `capacity`, `locked` and `metadata`.
+// Lists at most `limit` rooms, 0 means the node's limit: of a type, or of all if it is empty,
+// whose metadata has all members of the JSON object `filter`, which may be empty. The reply is a
+// list of maps with `id`, `room_type`, `key`, `players`, `capacity`, `locked` and `metadata`.
 //
 // # Safety
 // `room_type` and `filter` point to text, `request` to a place.
@@ -592,9 +594,9 @@ enum pf_code pf_client_ping(struct pf_client client, uint64_t *request);
 enum pf_code pf_client_suspect(struct pf_client client);
 
 // Registers this client's session as a device; `PF_EVENT_KIND_REGISTERED` has its handle, which is
-// to be freed. `metadata` is a JSON object whose members are strings, `tags` a JSON list of strings;
-// both may be empty. In a new session the client registers again by itself. Another call takes the
-// place of this registration.
+// to be freed. `metadata` is a JSON object whose members are strings, `tags` a JSON list of
+// strings; both may be empty. In a new session the client registers again by itself. Another call
+// takes the place of this registration.
 //
 // # Safety
 // `device`, `metadata` and `tags` point to text, `request` to a place.
@@ -665,7 +667,8 @@ enum pf_code pf_room_state(struct pf_room room, struct pf_value *out);
 // `out` points to a place.
 enum pf_code pf_room_get_info(struct pf_room room, struct pf_room_info *out);
 
-// Sets `out` to all that the node said of a room when this client joined it: a map of the fields of
+// Sets `out` to all that the node said of a room when this client joined it: a map of the fields
+// of
 // `joined` in docs/protocol.md, by their names. Valid until the room is freed.
 //
 // # Safety
@@ -771,8 +774,8 @@ enum pf_kind pf_value_kind(struct pf_value value);
 size_t pf_value_size(struct pf_value value);
 
 // Sets `out` to the value at a path from this one: names and indexes with dots between them, such
-// as `players.7.hp`. A name with other characters than letters, digits, `_` and `-` is quoted as in
-// JSON. An empty path is the value itself.
+// as `players.7.hp`. A name with other characters than letters, digits, `_` and `-` is quoted as
+// in JSON. An empty path is the value itself.
 //
 // # Errors
 // `PF_CODE_NOT_FOUND` if there is none.

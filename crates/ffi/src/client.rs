@@ -24,8 +24,9 @@ use crate::value::{PfValue, Tree};
 /// serves the connection.
 const IDLE: Duration = Duration::from_millis(200);
 
-/// How long a look at the socket stays fresh. A call of `pf_client_next` with no timeout, right after
-/// an event, skips the second look within this time: so a turn that ends with no event looks once.
+/// How long a look at the socket stays fresh. A call of `pf_client_next` with no timeout, right
+/// after an event, skips the second look within this time: so a turn that ends with no event looks
+/// once.
 const FRESH: Duration = Duration::from_millis(1);
 
 /// The most events that come together.
@@ -390,8 +391,8 @@ impl ClientCell {
     }
 }
 
-/// Makes a client for the node at a URL: `tcp://host:port`, `tls://host:port`, `ws://host:port/path`
-/// or `wss://host:port/path`. Nothing is connected until `pf_client_connect`.
+/// Makes a client for the node at a URL: `tcp://host:port`, `tls://host:port`,
+/// `ws://host:port/path` or `wss://host:port/path`. Nothing is connected until `pf_client_connect`.
 ///
 /// # Safety
 /// `url` points to text, `out` to a place.
@@ -486,8 +487,9 @@ pub unsafe extern "C" fn pf_client_next(
 }
 
 /// Does the same for several events: writes up to `capacity` of them, and sets `count` to how many.
-/// Only replies, and events of rooms in `packed`, come together; all else comes alone. So states move
-/// only in this call, what is set after `PF_EVENT_KIND_JOINED` holds for all events of the room, and
+/// Only replies, and events of rooms in `packed`, come together; all else comes alone. So states
+/// move only in this call, what is set after `PF_EVENT_KIND_JOINED` holds for all events of the
+/// room, and
 /// `pf_room_set_packed` for all events that were not taken. Events of a room that was freed since
 /// remain in the array.
 ///
@@ -542,10 +544,10 @@ pub extern "C" fn pf_client_wake(client: PfClient) -> PfCode {
     })
 }
 
-/// Holds back what is sent from now on, or lets it go. What a program sends while it handles several
-/// events then leaves in one write, which takes less time. `pf_client_next` lets it go before it
-/// waits, and the library's thread when the program has not polled for 200 ms: so the connection
-/// lives on.
+/// Holds back what is sent from now on, or lets it go. What a program sends while it handles
+/// several events then leaves in one write, which takes less time. `pf_client_next` lets it go
+/// before it waits, and the library's thread when the program has not polled for 200 ms: so the
+/// connection lives on.
 #[unsafe(no_mangle)]
 pub extern "C" fn pf_client_cork(client: PfClient, is_corked: bool) -> PfCode {
     call(|| {
@@ -588,7 +590,8 @@ pub unsafe extern "C" fn pf_client_give_token(
     })
 }
 
-/// Says goodbye. What was sent before is delivered. `PF_EVENT_KIND_ENDED` follows, within 5 seconds.
+/// Says goodbye. What was sent before is delivered. `PF_EVENT_KIND_ENDED` follows, within 5
+/// seconds.
 #[unsafe(no_mangle)]
 pub extern "C" fn pf_client_close(client: PfClient) -> PfCode {
     call(|| {
@@ -622,8 +625,8 @@ pub extern "C" fn pf_client_close(client: PfClient) -> PfCode {
     })
 }
 
-/// Frees a client, with its rooms and channels, from any thread. If it is connected, it says goodbye
-/// in the background. Requests without an answer get none.
+/// Frees a client, with its rooms and channels, from any thread. If it is connected, it says
+/// goodbye in the background. Requests without an answer get none.
 #[unsafe(no_mangle)]
 pub extern "C" fn pf_client_free(client: PfClient) -> PfCode {
     call(|| {

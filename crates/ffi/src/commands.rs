@@ -40,8 +40,8 @@ pub(crate) fn options(json: &[u8]) -> Outcome<Option<Value>> {
     if json.is_empty() { Ok(None) } else { message(json).map(Some) }
 }
 
-/// Enters an existing room, by its id, or with a reservation or a ticket for it. Like all that enter
-/// rooms, it is answered by `PF_EVENT_KIND_JOINED`, whose `room` is to be freed.
+/// Enters an existing room, by its id, or with a reservation or a ticket for it. Like all that
+/// enter rooms, it is answered by `PF_EVENT_KIND_JOINED`, whose `room` is to be freed.
 ///
 /// # Safety
 /// `room_id` points to text, `request` to a place.
@@ -164,9 +164,9 @@ pub(crate) unsafe fn ask(
     Ok(())
 }
 
-/// Lists at most `limit` rooms, 0 means the node's limit: of a type, or of all if it is empty, whose
-/// metadata has all members of the JSON object `filter`, which may be empty. The reply is a list of
-/// maps with `id`, `room_type`, `key`, `players`, `capacity`, `locked` and `metadata`.
+/// Lists at most `limit` rooms, 0 means the node's limit: of a type, or of all if it is empty,
+/// whose metadata has all members of the JSON object `filter`, which may be empty. The reply is a
+/// list of maps with `id`, `room_type`, `key`, `players`, `capacity`, `locked` and `metadata`.
 ///
 /// # Safety
 /// `room_type` and `filter` point to text, `request` to a place.

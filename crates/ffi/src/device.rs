@@ -153,9 +153,9 @@ fn texts(what: &str, list: Option<Value>) -> Outcome<Vec<String>> {
 }
 
 /// Registers this client's session as a device; `PF_EVENT_KIND_REGISTERED` has its handle, which is
-/// to be freed. `metadata` is a JSON object whose members are strings, `tags` a JSON list of strings;
-/// both may be empty. In a new session the client registers again by itself. Another call takes the
-/// place of this registration.
+/// to be freed. `metadata` is a JSON object whose members are strings, `tags` a JSON list of
+/// strings; both may be empty. In a new session the client registers again by itself. Another call
+/// takes the place of this registration.
 ///
 /// # Safety
 /// `device`, `metadata` and `tags` point to text, `request` to a place.

@@ -6,10 +6,10 @@
 //!  pf_client_next  ◀── news ◀── State::take ◀── Session ◀── socket
 //! ```
 //!
-//! Everything happens in the calls of the program, on its threads: nothing is reported, and no state
-//! changes, but in `pf_client_next`. There are no callbacks, so none can come at a bad time or on
-//! another thread. One thread of the library serves the connections of programs that do not poll for
-//! a while.
+//! Everything happens in the calls of the program, on its threads: nothing is reported, and no
+//! state changes, but in `pf_client_next`. There are no callbacks, so none can come at a bad time
+//! or on another thread. One thread of the library serves the connections of programs that do not
+//! poll for a while.
 //!
 //! This crate may contain `unsafe` code: pointers come in and go out here. Handles are numbers that
 //! are looked up in a table, and never pointers.

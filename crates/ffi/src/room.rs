@@ -323,7 +323,8 @@ pub unsafe extern "C" fn pf_room_get_info(room: PfRoom, out: *mut PfRoomInfo) ->
     })
 }
 
-/// Sets `out` to all that the node said of a room when this client joined it: a map of the fields of
+/// Sets `out` to all that the node said of a room when this client joined it: a map of the fields
+/// of
 /// `joined` in docs/protocol.md, by their names. Valid until the room is freed.
 ///
 /// # Safety

@@ -108,8 +108,8 @@ impl PfValue {
     }
 }
 
-/// Shows that a program has made up or mixed the members of a value. It is no secret from a program,
-/// which can read all memory.
+/// Shows that a program has made up or mixed the members of a value. It is no secret from a
+/// program, which can read all memory.
 fn check(tree: u64, node: u64) -> u64 {
     let [one, other] = *SECRET;
     let product = u128::from(tree ^ one) * u128::from(node ^ other);
@@ -259,8 +259,8 @@ pub extern "C" fn pf_value_size(value: PfValue) -> usize {
 }
 
 /// Sets `out` to the value at a path from this one: names and indexes with dots between them, such
-/// as `players.7.hp`. A name with other characters than letters, digits, `_` and `-` is quoted as in
-/// JSON. An empty path is the value itself.
+/// as `players.7.hp`. A name with other characters than letters, digits, `_` and `-` is quoted as
+/// in JSON. An empty path is the value itself.
 ///
 /// # Errors
 /// `PF_CODE_NOT_FOUND` if there is none.

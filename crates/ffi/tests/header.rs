@@ -27,8 +27,8 @@ fn the_header_is_current() {
     );
 }
 
-/// The members of `Options` and the public functions of the classes in `client.hpp` are in the tables
-/// of `docs/cpp.md`.
+/// The members of `Options` and the public functions of the classes in `client.hpp` are in the
+/// tables of `docs/cpp.md`.
 #[test]
 fn the_document_lists_every_option_and_every_function() {
     let header = include_str!("../../../sdk/cpp/include/playfield/client.hpp");

@@ -6,9 +6,10 @@
 //!                     due times ◀───┘           └──▶ counts, timings ──▶ report
 //! ```
 //!
-//! Each connection has an *actor*, which runs a program of steps: join, wait, request, leave. A step
-//! has a time at which it is due, and what is measured counts from then. A server that answers late
-//! therefore can't hide behind the messages that were not sent meanwhile (coordinated omission).
+//! Each connection has an *actor*, which runs a program of steps: join, wait, request, leave. A
+//! step has a time at which it is due, and what is measured counts from then. A server that answers
+//! late therefore can't hide behind the messages that were not sent meanwhile (coordinated
+//! omission).
 //!
 //! An idle connection owns no buffer and no timer of its own: all share one buffer and one heap of
 //! due times.

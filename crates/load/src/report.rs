@@ -42,9 +42,9 @@ impl Report {
         &self.outcome.problems
     }
 
-    /// How long things took, by name: `connect`, `join`, `ping`, `lateness` of patches, the `interval` between those
-    /// of a room, `delivery`
-    /// of publications, `reply` to any message. `None` if nothing has this name.
+    /// How long things took, by name: `connect`, `join`, `ping`, `lateness` of patches, the
+    /// `interval` between those of a room, `delivery` of publications, `reply` to any message.
+    /// `None` if nothing has this name.
     #[must_use]
     pub fn timings(&self, name: &str) -> Option<&Timings> {
         let index = AllTimings::NAMES.iter().position(|known| *known == name)?;

@@ -114,9 +114,9 @@ pub(crate) fn names(schema: &RoomSchema) -> String {
     json!({ "messages": messages, "events": events }).to_string().replace(' ', "\\u0020")
 }
 
-/// Profiles all rooms of a node at once, once all their players are there. Returns where the numbers
-/// of the first one will be; of rounds, the CPU time of shards without profiles and with them, in
-/// nanoseconds.
+/// Profiles all rooms of a node at once, once all their players are there. Returns where the
+/// numbers of the first one will be; of rounds, the CPU time of shards without profiles and with
+/// them, in nanoseconds.
 pub(crate) fn watch(node: NodeHandle, players: u32, profiles: Profiles) -> Arc<Mutex<Vec<u64>>> {
     let numbers = Arc::new(Mutex::new(Vec::new()));
     let found = Arc::clone(&numbers);

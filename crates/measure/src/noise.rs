@@ -36,7 +36,8 @@ pub(crate) fn error_of(runs: &[Vec<Block>], field: usize) -> Option<f64> {
 
 /// The standard error within a run.
 ///
-/// Blocks are not alike: what happens in one goes on in the next. So their variance is multiplied by
+/// Blocks are not alike: what happens in one goes on in the next. So their variance is multiplied
+/// by
 /// `(1 + r) / (1 - r)`, where `r` is the correlation of neighbors, as for a process of first order
 /// (Priestley, *Spectral Analysis and Time Series*, 1981, 5.3).
 fn error_within(run: &[Block], field: usize) -> Option<f64> {

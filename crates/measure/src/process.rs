@@ -104,8 +104,8 @@ impl Server {
         Self::of(Talker::start(&mut command)?, false)
     }
 
-    /// Starts a program of another project on the server's core, and waits until it prints its port.
-    /// The program must end when its standard input is closed.
+    /// Starts a program of another project on the server's core, and waits until it prints its
+    /// port. The program must end when its standard input is closed.
     ///
     /// # Errors
     /// If it can't be started, or ends before it serves.
@@ -204,11 +204,11 @@ impl Server {
     }
 }
 
-/// The other end of a [`Server`], in its process. It answers on what standard output was when it was
-/// made; whatever the program prints from then on goes to standard error.
+/// The other end of a [`Server`], in its process. It answers on what standard output was when it
+/// was made; whatever the program prints from then on goes to standard error.
 ///
-/// The process exits once its standard input is closed, even if a thread of it hangs: nobody asks any
-/// more, and no process is left behind.
+/// The process exits once its standard input is closed, even if a thread of it hangs: nobody asks
+/// any more, and no process is left behind.
 #[derive(Debug)]
 pub struct Answers {
     out: File,

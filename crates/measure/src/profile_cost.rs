@@ -24,8 +24,8 @@ impl ProfileCost {
         self.parts().percentile(50.0)
     }
 
-    /// The quarters of the rounds: a quarter of them cost less than the first, and a quarter more than
-    /// the second.
+    /// The quarters of the rounds: a quarter of them cost less than the first, and a quarter more
+    /// than the second.
     #[must_use]
     pub fn quarters(&self) -> [f64; 2] {
         let parts = self.parts();
@@ -45,8 +45,8 @@ impl ProfileCost {
     }
 }
 
-/// Runs so many rooms of a plan, in turns without live profiles and with those of all rooms, each for
-/// the plan's time.
+/// Runs so many rooms of a plan, in turns without live profiles and with those of all rooms, each
+/// for the plan's time.
 ///
 /// # Errors
 /// If the rooms can't be run.

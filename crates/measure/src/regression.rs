@@ -13,8 +13,9 @@ use crate::machine::is_same;
 use crate::noise::error_of;
 use crate::profile::{RoomProfiled, VERSION};
 
-/// A change of a field's bytes is real from so many standard errors on. These are estimated from few
-/// runs: with five before and five now, one of 3,000 changes is as large by chance (Student's t).
+/// A change of a field's bytes is real from so many standard errors on. These are estimated from
+/// few runs: with five before and five now, one of 3,000 changes is as large by chance (Student's
+/// t).
 const ERRORS: f64 = 6.0;
 /// A smaller change of a field, as a part of it, is not worth a word.
 const PART_MIN: f64 = 0.005;
@@ -26,8 +27,8 @@ const LONGER: f64 = 4.0;
 const SECONDS_MAX: f64 = 60.0;
 /// A change of a field's CPU time is real from so many times the difference of the runs on.
 const CPU_ERRORS: f64 = 2.0;
-/// A smaller change, as a part of the CPU time of finding changes and making patches, is not worth a
-/// word.
+/// A smaller change, as a part of the CPU time of finding changes and making patches, is not worth
+/// a word.
 const CPU_MIN: f64 = 0.02;
 
 /// An earlier result of `profile`, for the same plan.
@@ -59,7 +60,8 @@ pub struct FieldChange {
 pub struct FieldChanges {
     /// The fields, by their paths.
     pub fields: Vec<FieldChange>,
-    /// The rooms of one core, used to the full: before and now. `None` if CPU time can't be compared.
+    /// The rooms of one core, used to the full: before and now. `None` if CPU time can't be
+    /// compared.
     pub rooms: Option<[u64; 2]>,
     /// Figures that can't be compared, and why.
     pub notes: Vec<String>,
@@ -85,8 +87,8 @@ impl FieldBytes {
         }
     }
 
-    /// Returns whether `now` differs from this by more than the noise of both; `None` if one of these
-    /// is not known. `whole` are the bytes of all fields in a patch.
+    /// Returns whether `now` differs from this by more than the noise of both; `None` if one of
+    /// these is not known. `whole` are the bytes of all fields in a patch.
     #[must_use]
     pub fn differs(&self, now: &Self, whole: f64) -> Option<bool> {
         let change = (now.bytes - self.bytes).abs();
@@ -99,8 +101,8 @@ impl ProfileBaseline {
     /// Reads the JSON of an earlier profile.
     ///
     /// # Errors
-    /// If it was not written by `profile`, or by another version, or for another plan than this one,
-    /// or if it is cut.
+    /// If it was not written by `profile`, or by another version, or for another plan than this
+    /// one, or if it is cut.
     pub fn read(before: &Value, plan: &Plan) -> Result<Self, String> {
         check(before, "profile", VERSION, plan)?;
         let Some(fields) = before["fields"].as_array() else {
@@ -119,7 +121,8 @@ impl ProfileBaseline {
 }
 
 impl RoomProfiled {
-    /// The fields that have changed by more than the noise since an earlier profile, each by its own.
+    /// The fields that have changed by more than the noise since an earlier profile, each by its
+    /// own.
     #[must_use]
     pub fn changes(&self, before: &ProfileBaseline) -> FieldChanges {
         changes(before, &self.to_json())

@@ -127,7 +127,8 @@ pub struct Run {
 }
 
 impl Run {
-    /// CPU time of a room in a second of its own time, in seconds: the share of a core that it takes.
+    /// CPU time of a room in a second of its own time, in seconds: the share of a core that it
+    /// takes.
     #[must_use]
     pub fn core_per_room(&self) -> f64 {
         self.cpu_s / (self.room_s * self.rooms as f64)
@@ -354,8 +355,8 @@ fn problems(report: &Report) -> String {
 /// The most problems of a load that an error names.
 const PROBLEMS_SHOWN: usize = 3;
 
-/// Faults that make a run worthless. Refusals are a room's own answers, and what was about to be answered
-/// when the measurement ended is none.
+/// Faults that make a run worthless. Refusals are a room's own answers, and what was about to be
+/// answered when the measurement ended is none.
 fn trouble(report: &Report) -> Option<String> {
     let Counts { lost, removed, wrong, .. } = report.counts();
     let faults = [

@@ -95,8 +95,8 @@ fn identity(verified: Verified, name_bytes_max: usize) -> Identity {
     }
 }
 
-/// A name that can be displayed: users choose theirs where they log in, by other rules. If it has to
-/// be changed, that is logged.
+/// A name that can be displayed: users choose theirs where they log in, by other rules. If it has
+/// to be changed, that is logged.
 pub(crate) fn shown(name: String, bytes_max: usize) -> String {
     let shown = excerpt(visible(&name).trim(), bytes_max).trim_end().to_owned();
     if shown != name {

@@ -1,7 +1,7 @@
 //! A type that can't be synced doesn't compile, and the error names the field and how to fix it.
 //!
-//! Each file in `tests/misuse` is given to the compiler, with the libraries that this test was built
-//! with, and must fail with the text beside it. `PLAYFIELD_BLESS=1` writes these texts.
+//! Each file in `tests/misuse` is given to the compiler, with the libraries that this test was
+//! built with, and must fail with the text beside it. `PLAYFIELD_BLESS=1` writes these texts.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

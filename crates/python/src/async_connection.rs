@@ -22,8 +22,8 @@ use crate::stream::Stream;
 use crate::tls::{About, Tls};
 
 /// Once this many bytes wait, they are written without waiting for the end of the loop's turn: the
-/// peer works on them while more are encoded. Measured with 100 messages of 512 B: 64 KiB takes from
-/// 1.1 to 1.6 times as long, and 8 KiB, two more system calls, up to 1.1 times.
+/// peer works on them while more are encoded. Measured with 100 messages of 512 B: 64 KiB takes
+/// from 1.1 to 1.6 times as long, and 8 KiB, two more system calls, up to 1.1 times.
 const WRITE_BYTES: usize = 16 << 10;
 
 /// A connection that has written nothing for this long is idle: what is sent is written at once.

@@ -14,11 +14,12 @@ use std::time::Duration;
 use pyo3::exceptions::PySystemExit;
 use pyo3::prelude::*;
 
-/// How long the exit waits for calls under way before it interrupts them. Those of this package take
-/// microseconds; a program's iterator, or a task that a message has woken, may take longer.
+/// How long the exit waits for calls under way before it interrupts them. Those of this package
+/// take microseconds; a program's iterator, or a task that a message has woken, may take longer.
 const QUIET_WAIT: Duration = Duration::from_millis(100);
 
-/// How long the exit then waits for those that it has interrupted. One that waits in C code, such as
+/// How long the exit then waits for those that it has interrupted. One that waits in C code, such
+/// as
 /// `time.sleep`, notices it only afterwards.
 const EXIT_WAIT: Duration = Duration::from_secs(1);
 

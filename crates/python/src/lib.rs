@@ -4,9 +4,9 @@
 //! The protocol is in [`playfield_websocket`]. A `link` joins its two halves without any I/O.
 //! [`SyncConnection`] reads and writes a blocking socket, without the interpreter's lock where it
 //! waits. [`AsyncConnection`] is called by an event loop when its socket is ready, and wakes the
-//! waiting task itself. `tls` is between them and their sockets: `rustls`, or an `ssl.SSLContext` of
-//! the program. [`Core`] is the client of a node, without any I/O. Everything done once per connection
-//! is in Python: names, proxies, timeouts, exceptions.
+//! waiting task itself. `tls` is between them and their sockets: `rustls`, or an `ssl.SSLContext`
+//! of the program. [`Core`] is the client of a node, without any I/O. Everything done once per
+//! connection is in Python: names, proxies, timeouts, exceptions.
 
 mod async_connection;
 mod client;
@@ -35,8 +35,8 @@ pub use receive::{Done, Receive, Wakeup};
 pub use sync_connection::SyncConnection;
 pub use tls::TlsClient;
 
-/// The compiled part of the package `playfield`. It is not tested without the interpreter's lock, so
-/// a free-threaded build turns the lock on when it imports this; PyO3 would declare it safe.
+/// The compiled part of the package `playfield`. It is not tested without the interpreter's lock,
+/// so a free-threaded build turns the lock on when it imports this; PyO3 would declare it safe.
 #[pymodule(gil_used = true)]
 fn _playfield(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<AsyncConnection>()?;

@@ -26,8 +26,8 @@ const PONG_BYTES_MAX: usize = 4 << 10;
 /// A longer message is encoded in parts.
 const WHOLE_BYTES_MAX: usize = 256 << 10;
 
-/// How many bytes of it are encoded before they are written: the server works on them while more are
-/// encoded.
+/// How many bytes of it are encoded before they are written: the server works on them while more
+/// are encoded.
 const PART_BYTES: usize = 128 << 10;
 
 /// "No status received", the code of a Close frame without one (RFC 6455, 7.4.1).

@@ -1,7 +1,8 @@
 //! Masks for frames: random bytes from the operating system, fetched in blocks.
 
-/// How many random bytes are fetched first; then twice as many each time. A system call for each mask
-/// would cost more than the mask; a large block would weigh on connections that only send pings.
+/// How many random bytes are fetched first; then twice as many each time. A system call for each
+/// mask would cost more than the mask; a large block would weigh on connections that only send
+/// pings.
 const BLOCK_BYTES_MIN: usize = 1 << 5;
 
 /// How many random bytes are fetched at a time at most.

@@ -20,8 +20,8 @@ use rustix::net::{
 /// Turning a number into a descriptor is unsafe. Passing the descriptor from Python to this module
 /// over a pair of sockets is not: the kernel makes a new one, and refuses a number that is none.
 ///
-/// It calls `_socket`, which is compiled, and not `socket`: Ctrl-C between two lines of Python would
-/// leave the number of one of the pair, which nobody closes.
+/// It calls `_socket`, which is compiled, and not `socket`: Ctrl-C between two lines of Python
+/// would leave the number of one of the pair, which nobody closes.
 pub(crate) fn adopt(socket: &Bound<'_, PyAny>) -> PyResult<OwnedFd> {
     let py = socket.py();
     let module = py.import(intern!(py, "_socket"))?;

@@ -28,7 +28,8 @@ use crate::turn::{Held, this_thread};
 /// How often what the server has sent is read to find out why it takes nothing more.
 const LAST_READS_MAX: usize = 64;
 
-/// How long a thread waits for the rest of a long message while answers to pings wait for the kernel.
+/// How long a thread waits for the rest of a long message while answers to pings wait for the
+/// kernel.
 const UNSENT_TICK: Duration = Duration::from_millis(50);
 
 /// The reading half.
@@ -426,8 +427,8 @@ impl SyncConnection {
         let this = slf.get();
         let Some(socket) = this.socket(py) else { return Ok(Filled::Ended) };
         let Some(large) = &mut inbound.large else { return Ok(Filled::Nothing) };
-        // Python reads only what is there: else it could call a signal handler, which would find this
-        // half of the connection in use.
+        // Python reads only what is there: else it could call a signal handler, which would find
+        // this half of the connection in use.
         let now = Instant::now();
         let is_unsent = this.unsent_bytes.load(Ordering::Relaxed) > 0;
         let tick = now + if is_unsent { UNSENT_TICK } else { TICK };

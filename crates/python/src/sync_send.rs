@@ -385,8 +385,8 @@ impl SyncConnection {
     }
 }
 
-/// Encrypts what is to be sent next, and writes what the kernel takes. The rest is left in `cipher`.
-/// Returns whether there was something.
+/// Encrypts what is to be sent next, and writes what the kernel takes. The rest is left in
+/// `cipher`. Returns whether there was something.
 fn encrypt_and_write(
     py: Python<'_>,
     socket: &OwnedFd,

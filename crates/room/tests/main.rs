@@ -1,4 +1,5 @@
-//! The tests of rooms, without sockets. One binary for all, which links once; each file is a module.
+//! The tests of rooms, without sockets. One binary for all, which links once; each file is a
+//! module.
 
 mod coming_back;
 mod copies;

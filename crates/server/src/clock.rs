@@ -44,8 +44,8 @@ impl Clock {
     }
 }
 
-/// Makes the processor's caches as other rooms leave them: they hold none of a room's memory, but the
-/// system's code for sockets, since every room runs that.
+/// Makes the processor's caches as other rooms leave them: they hold none of a room's memory, but
+/// the system's code for sockets, since every room runs that.
 pub(crate) struct Eviction {
     memory: Box<[u64]>,
     /// Two ends of a connection on loopback.

@@ -3,8 +3,8 @@
 use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
 
-/// The URL at which a browser on this machine reaches what listens on an address. In a container, so
-/// does one outside, once the port is published under the same number.
+/// The URL at which a browser on this machine reaches what listens on an address. In a container,
+/// so does one outside, once the port is published under the same number.
 #[must_use]
 pub fn url(address: SocketAddr, has_tls: bool) -> String {
     let scheme = if has_tls { "https" } else { "http" };

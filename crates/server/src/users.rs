@@ -1,9 +1,9 @@
 //! The sessions of users: where each is, and which of them are to end.
 //!
-//! A session is entered when it opens and taken out when it ends, so that all sessions of a user can
-//! be ended without asking every shard. One that is to end is marked here and its shard is informed
-//! by mail. A session that is between two shards misses the mail, and meets the mark when it
-//! arrives.
+//! A session is entered when it opens and taken out when it ends, so that all sessions of a user
+//! can be ended without asking every shard. One that is to end is marked here and its shard is
+//! informed by mail. A session that is between two shards misses the mail, and meets the mark when
+//! it arrives.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -12,8 +12,8 @@ use crate::log::NO_ROOM;
 /// that a session may keep.
 pub(crate) const RUNS_MAX: usize = 1024;
 
-/// How many rooms merged runs may have. With more, the oldest messages are forgotten, and an end that
-/// may have received some of them can't resume the session.
+/// How many rooms merged runs may have. With more, the oldest messages are forgotten, and an end
+/// that may have received some of them can't resume the session.
 const MERGED_MAX: usize = RUNS_MAX / 4;
 
 /// Memory is released if the capacity exceeds the contents this many times.
@@ -155,8 +155,8 @@ impl Losses {
         }
     }
 
-    /// The last `messages` of them by room, or more, where the order was too long; `None` if that is
-    /// forgotten. The other end may be told now: what is lost from here on is apart from these.
+    /// The last `messages` of them by room, or more, where the order was too long; `None` if that
+    /// is forgotten. The other end may be told now: what is lost from here on is apart from these.
     pub(crate) fn tell(&mut self, messages: u64) -> Option<Vec<Lost>> {
         self.keep_last(messages);
         self.sums = 0;
@@ -219,8 +219,8 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig { failure_persistence: None, ..Default::default() })]
 
-        /// Nobody is told of less than was lost; nor of more, unless the order was too long; and all
-        /// is remembered, unless it was about too many rooms.
+        /// Nobody is told of less than was lost; nor of more, unless the order was too long; and
+        /// all is remembered, unless it was about too many rooms.
         #[test]
         fn what_was_lost_is_told_by_room(steps in prop::collection::vec(step(), 1..40)) {
             let mut losses = Losses::default();

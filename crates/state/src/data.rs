@@ -127,8 +127,8 @@ pub fn only_member(value: &Value) -> Option<(&str, &Value)> {
     members.iter().next().map(|(name, value)| (name.as_str(), value))
 }
 
-/// The members of an object; `None` for `null`, in which all fields are absent: the client was built
-/// when there were none. For generated code, as are the functions below.
+/// The members of an object; `None` for `null`, in which all fields are absent: the client was
+/// built when there were none. For generated code, as are the functions below.
 ///
 /// # Errors
 /// If it is anything else.
@@ -527,8 +527,8 @@ impl<T: Data> Data for Vec<T> {
         }
     }
     fn decode(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
-        // Nothing is reserved: the count is at most the bytes left, but an element may be far larger
-        // than one byte.
+        // Nothing is reserved: the count is at most the bytes left, but an element may be far
+        // larger than one byte.
         let count = reader.count()?;
         (0..count).map(|_| T::decode(reader)).collect()
     }

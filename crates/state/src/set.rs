@@ -20,8 +20,8 @@ use crate::{Data, Key, Map, Part};
 /// A set of players, texts, integers or newtypes of these, iterated in their order on every
 /// machine.
 ///
-/// A sync sends the elements that were added and removed. In trees it is an object whose members are
-/// all `true`.
+/// A sync sends the elements that were added and removed. In trees it is an object whose members
+/// are all `true`.
 pub struct Set<K> {
     map: Map<K, Present>,
 }

@@ -278,8 +278,8 @@ pub trait Write: Compare {
     fn write_full(shadow: &Self::Shadow, lens: Lens, out: &mut Vec<u8>);
 
     /// Appends what changed after `lens.since` (packed). The caller has looked at
-    /// [`stamps`](Compare::stamps). Returns whether there was anything; if not, the caller truncates
-    /// what was appended.
+    /// [`stamps`](Compare::stamps). Returns whether there was anything; if not, the caller
+    /// truncates what was appended.
     fn write_patch(shadow: &Self::Shadow, lens: Lens, out: &mut Vec<u8>) -> bool;
 
     /// What changed after `lens.since`, if all of it can be written in columns: a number that is

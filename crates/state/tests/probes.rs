@@ -1,5 +1,5 @@
-//! Probes: the times of all places add up to the whole, a place that is sent has time, and patches are
-//! the same with and without a probe.
+//! Probes: the times of all places add up to the whole, a place that is sent has time, and patches
+//! are the same with and without a probe.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

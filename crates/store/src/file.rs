@@ -132,8 +132,8 @@ thread_local! {
     static IS_CAUGHT: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Runs the database's code, which panics where a file is damaged. Returns what it panicked with, in
-/// one line; nothing else reports it.
+/// Runs the database's code, which panics where a file is damaged. Returns what it panicked with,
+/// in one line; nothing else reports it.
 fn caught<T>(work: impl FnOnce() -> T) -> Result<T, String> {
     static HOOK: Once = Once::new();
     HOOK.call_once(|| {
@@ -184,8 +184,8 @@ fn check_length(file: &File) -> Result<(), DatabaseError> {
 
 /// The least length of a database with this header, which begins with a magic number of nine bytes,
 /// flags, and the layout: see "File format" in the database's design document. `None` if it is
-/// none, which the database finds out itself. It would take an empty file for a new one, but a store
-/// is whole before it has its name.
+/// none, which the database finds out itself. It would take an empty file for a new one, but a
+/// store is whole before it has its name.
 fn length(header: &[u8]) -> Option<u64> {
     if !header.is_empty() && !header.starts_with(b"redb\x1a\x0a\xa9\x0d\x0a") {
         return None;

@@ -332,8 +332,8 @@ impl<R> std::fmt::Debug for Endpoint<R> {
     }
 }
 
-/// How many bytes to add to `partial`, which ends within a record or right behind one, until it ends
-/// with a whole record or header.
+/// How many bytes to add to `partial`, which ends within a record or right behind one, until it
+/// ends with a whole record or header.
 fn missing_bytes(partial: &[u8]) -> usize {
     let mut rest = partial;
     while let Some((header, body)) = rest.split_first_chunk::<HEADER_BYTES>() {

@@ -39,7 +39,8 @@ fn append_masked(out: &mut Vec<u8>, payload: &[u8], mask: Mask) {
     }
 }
 
-/// One final frame that is encoded in parts: the peer can work on the first while others are encoded.
+/// One final frame that is encoded in parts: the peer can work on the first while others are
+/// encoded.
 #[derive(Debug)]
 pub struct FrameParts<'a> {
     rest: &'a [u8],

@@ -1,10 +1,10 @@
 //! RFC 6455 and 7692 as a state machine over byte slices, for servers and clients.
 //!
 //! Nothing here reads a socket, a clock or a random generator. A [`Decoder`] takes received bytes,
-//! unmasks them in place and returns [`Item`]s; a [`StreamDecoder`] returns the bytes of all messages
-//! as one stream. The `encode` functions append frames to the
-//! caller's buffer, and a [`Deflater`] appends compressed ones. [`handshake`] handles the HTTP
-//! upgrade on both sides. The caller generates keys and masks.
+//! unmasks them in place and returns [`Item`]s; a [`StreamDecoder`] returns the bytes of all
+//! messages as one stream. The `encode` functions append frames to the caller's buffer, and a
+//! [`Deflater`] appends compressed ones. [`handshake`] handles the HTTP upgrade on both sides. The
+//! caller generates keys and masks.
 //!
 //! ```
 //! use playfield_websocket::{Decoder, Item, Limits, Opcode, Role, encode};

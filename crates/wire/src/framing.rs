@@ -1,7 +1,7 @@
 //! Framing: how a byte stream is cut into messages.
 //!
-//! In the protocol's native framing each side sends, after the [`PREAMBLE`], frames: a `u32`, little
-//! endian, the number of bytes that follow, then that many bytes, which are one message.
+//! In the protocol's native framing each side sends, after the [`PREAMBLE`], frames: a `u32`,
+//! little endian, the number of bytes that follow, then that many bytes, which are one message.
 //!
 //! Custom protocols use a [`FrameCodec`] and no preamble. [`NativeFrames`] is the codec of the
 //! native framing; [`Framing`] adds the protocol's rules to it: a limit, and no empty message.

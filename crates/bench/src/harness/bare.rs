@@ -1,5 +1,6 @@
-//! The bare server of baselines: it accepts, reads, answers and does nothing else, with one read and
-//! one write for each socket that is ready. It makes the system calls of a C program with `epoll`.
+//! The bare server of baselines: it accepts, reads, answers and does nothing else, with one read
+//! and one write for each socket that is ready. It makes the system calls of a C program with
+//! `epoll`.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr};
@@ -31,8 +32,8 @@ pub(crate) trait Answer: Clone + Send + 'static {
     ) -> (usize, &'a [u8]);
 }
 
-/// Starts a bare server of this process, on the server's core, on as many threads as connections need
-/// tables of descriptors. Returns its address.
+/// Starts a bare server of this process, on the server's core, on as many threads as connections
+/// need tables of descriptors. Returns its address.
 pub(crate) fn start(answer: &impl Answer, connections: usize) -> io::Result<SocketAddr> {
     pin(SERVER_CORE)?;
     let threads = tables::needed(connections);

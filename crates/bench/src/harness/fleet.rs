@@ -1,7 +1,7 @@
 //! Many scripted clients on one thread, with one event loop.
 //!
-//! The fleet connects, reads into one buffer, keeps incomplete messages and what sockets do not take,
-//! and waits. What clients say, and whether what they hear is right, is up to the [`Script`].
+//! The fleet connects, reads into one buffer, keeps incomplete messages and what sockets do not
+//! take, and waits. What clients say, and whether what they hear is right, is up to the [`Script`].
 
 use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
@@ -304,7 +304,8 @@ impl<S: Script> Fleet<S> {
 }
 
 impl Links {
-    /// Sends bytes, and keeps those that the socket does not take yet. Returns whether all are sent.
+    /// Sends bytes, and keeps those that the socket does not take yet. Returns whether all are
+    /// sent.
     #[inline]
     pub(crate) fn send(&mut self, client: usize, bytes: &[u8]) -> io::Result<bool> {
         match &mut self.all[client].stream {
@@ -324,8 +325,8 @@ impl Links {
         self.all[client].pace = bytes_per_second.map(|bytes| Pace::new(bytes, self.now));
     }
 
-    /// Has [`Script::writable`] called again in the next turn: this client has more to send than it may
-    /// at once, and its socket is not full.
+    /// Has [`Script::writable`] called again in the next turn: this client has more to send than it
+    /// may at once, and its socket is not full.
     pub(crate) fn continue_later(&mut self, client: usize) {
         self.unfinished.push(client);
     }

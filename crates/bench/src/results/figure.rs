@@ -6,10 +6,10 @@
 //! ref    = [suite "."] field ["[" condition *("; " condition) "]"]
 //! ```
 //!
-//! A condition is `name=value`, `name=value|value` for any of them, `name!=value`, or `name` for rows
-//! where it has a value. Of several rows the first counts, unless it is the greatest or least that is asked for. The format is a
-//! number of decimals, `k` for thousands, `M` for millions or `%`; without one a number has about
-//! three digits.
+//! A condition is `name=value`, `name=value|value` for any of them, `name!=value`, or `name` for
+//! rows where it has a value. Of several rows the first counts, unless it is the greatest or least
+//! that is asked for. The format is a number of decimals, `k` for thousands, `M` for millions or
+//! `%`; without one a number has about three digits.
 
 use std::io;
 

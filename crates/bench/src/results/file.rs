@@ -85,7 +85,8 @@ impl Results {
         )
     }
 
-    /// Tells whether a figure can stand without a word on its origin: of a commit and an optimized build.
+    /// Tells whether a figure can stand without a word on its origin: of a commit and an optimized
+    /// build.
     pub(super) fn is_plain(&self) -> bool {
         !self.is_changed && !self.is_debug()
     }

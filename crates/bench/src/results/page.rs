@@ -16,10 +16,10 @@
 //!   out.
 //! - `goals` is the table of goals that are missed, of the goals in `goals.json`.
 //!
-//! Where a figure is missing, there is a dash; a part in `[[` and `]]` of which nothing was recorded is
-//! left out. `for SUITE`, `for SUITE[CONDITIONS]` and `for SUITE by NAME, NAME` repeat the lines after them,
-//! for each row or for the rows that have these values in common; with `for maybe SUITE` there may be
-//! no such row. Lines before are written once.
+//! Where a figure is missing, there is a dash; a part in `[[` and `]]` of which nothing was
+//! recorded is left out. `for SUITE`, `for SUITE[CONDITIONS]` and `for SUITE by NAME, NAME` repeat
+//! the lines after them, for each row or for the rows that have these values in common; with `for
+//! maybe SUITE` there may be no such row. Lines before are written once.
 
 use std::collections::BTreeSet;
 use std::fs;

@@ -1,6 +1,6 @@
 //! `bench messages`: many clients send requests to rooms, compared with a bare server that reads
-//! and answers as many bytes. And `bench requests`: 10,000 requests at once, to nodes with one shard
-//! and with several.
+//! and answers as many bytes. And `bench requests`: 10,000 requests at once, to nodes with one
+//! shard and with several.
 //!
 //! A client sends as many messages as the window has, waits for all answers, and sends the next.
 //! Every answer is compared: its request, and what the room read of the message.

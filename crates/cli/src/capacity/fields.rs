@@ -90,8 +90,8 @@ fn print_fields(room: &RoomProfiled, out: &mut dyn Write) -> io::Result<()> {
     Ok(())
 }
 
-/// The best change of type, or `owner` if none of them saves: that hides the field from others, which
-/// most games can't.
+/// The best change of type, or `owner` if none of them saves: that hides the field from others,
+/// which most games can't.
 fn proposed(savings: &[Saving], part: impl Fn(&Saving) -> f64) -> Option<&Saving> {
     let large = || savings.iter().filter(|saving| part(saving) >= PART_MIN);
     large().find(|saving| saving.to != OWNER).or_else(|| large().next())

@@ -236,8 +236,8 @@ fn unused(name: &str, is_unused: impl Fn(&str) -> bool) -> String {
         .expect("there is always another number")
 }
 
-/// The attribute for a field: its own name if Python allows that. Other characters become `_`, and a
-/// leading digit gets a `_` before it. Python mangles names in a class that begin with `__`.
+/// The attribute for a field: its own name if Python allows that. Other characters become `_`, and
+/// a leading digit gets a `_` before it. Python mangles names in a class that begin with `__`.
 fn attribute(name: &str) -> String {
     let may_be = |letter: char| {
         letter == '_'

@@ -73,8 +73,8 @@ pub struct Settings {
     pub message_bytes_max: usize,
     /// Says whether the node is asked to keep the session of a lost connection.
     pub is_resumable: bool,
-    /// How long to try to connect, and to restore a lost connection. A session that is not resumable
-    /// is not restored.
+    /// How long to try to connect, and to restore a lost connection. A session that is not
+    /// resumable is not restored.
     pub patience: Patience,
     /// The address to connect from. `None`: the system chooses.
     pub source: Option<IpAddr>,
@@ -95,7 +95,8 @@ impl Default for Settings {
     }
 }
 
-/// Memory that connections share while one of them reads or writes: a connection that waits has none.
+/// Memory that connections share while one of them reads or writes: a connection that waits has
+/// none.
 #[derive(Debug, Default)]
 pub struct Buffers {
     input: Vec<u8>,
@@ -108,9 +109,9 @@ pub struct Buffers {
 
 /// A connection to a node, and its session.
 ///
-/// In a turn the program [waits](Waiter::wait), [pumps](Self::pump), polls [events](Self::poll_event)
-/// until there are none, and [settles](Self::settle). Commands are given to the
-/// [session](Self::session) at any time, and sent by [`flush`](Self::flush).
+/// In a turn the program [waits](Waiter::wait), [pumps](Self::pump), polls
+/// [events](Self::poll_event) until there are none, and [settles](Self::settle). Commands are given
+/// to the [session](Self::session) at any time, and sent by [`flush`](Self::flush).
 #[derive(Debug)]
 pub struct Connection {
     dialer: Arc<Dialer>,
@@ -326,7 +327,8 @@ impl Connection {
         session.take_output(&mut buffers.output);
         buffers.sent += buffers.output.len() as u64;
         match stream.write(&buffers.output) {
-            // On WebSocket the node closes the transport, after both close frames (RFC 6455, 7.1.1).
+            // On WebSocket the node closes the transport, after both close frames (RFC 6455,
+            // 7.1.1).
             Ok(true) if self.farewell_ends.is_some() && !self.dialer.is_web_socket() => {
                 stream.shut_down();
             }

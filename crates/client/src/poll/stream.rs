@@ -258,8 +258,8 @@ fn write_some(socket: &mut TcpStream, bytes: &[u8]) -> io::Result<usize> {
     Ok(sent)
 }
 
-/// Writes by `write` alone: `write_vectored` ends a process that is not in Rust by `SIGPIPE` when the
-/// other end is gone.
+/// Writes by `write` alone: `write_vectored` ends a process that is not in Rust by `SIGPIPE` when
+/// the other end is gone.
 #[cfg(feature = "tls")]
 struct Plain<'a>(&'a mut TcpStream);
 

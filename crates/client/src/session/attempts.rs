@@ -40,7 +40,8 @@ impl Default for Patience {
     }
 }
 
-/// The attempts to restore a connection, since it was lost. Time is the time since any fixed moment.
+/// The attempts to restore a connection, since it was lost. Time is the time since any fixed
+/// moment.
 ///
 /// Each attempt is a [`wait`](Self::wait), its [`begin`](Self::begin), a token, and a
 /// [`dial`](Self::dial). It ends with [`welcomed`](Self::welcomed), or with

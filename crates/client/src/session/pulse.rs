@@ -8,8 +8,8 @@ use super::CommandError;
 /// How long a connection that may be dead has to answer.
 const DOUBT: Duration = Duration::from_secs(5);
 
-/// A room with ticks that is quiet for so long has nothing to say, or the connection is weak: a ping
-/// shows which. It has as long, and a round trip, to be answered.
+/// A room with ticks that is quiet for so long has nothing to say, or the connection is weak: a
+/// ping shows which. It has as long, and a round trip, to be answered.
 const QUIET: Duration = Duration::from_millis(500);
 
 /// Time that is noticed later than this says nothing of the node.

@@ -1,5 +1,6 @@
-//! Every message of the node, truncated anywhere and damaged at every byte, while a room is joined: the client never panics, a message that can't be read ends the connection and
-//! nothing else, and every request ends once.
+//! Every message of the node, truncated anywhere and damaged at every byte, while a room is joined:
+//! the client never panics, a message that can't be read ends the connection and nothing else, and
+//! every request ends once.
 
 use playfield_client::session::{ClientError, Event, UNUSABLE_IN_A_ROW_MAX};
 use playfield_wire::message::MessageRef;

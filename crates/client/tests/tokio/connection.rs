@@ -156,8 +156,8 @@ async fn more_events_are_kept_while_they_are_short() {
     }
 }
 
-/// A program that takes nothing out kept up to `events_max` events of any size, and refusals counted
-/// without their texts.
+/// A program that takes nothing out kept up to `events_max` events of any size, and refusals
+/// counted without their texts.
 #[tokio::test]
 async fn few_events_and_refusals_are_dropped_if_they_are_long() {
     let text = "x".repeat(100);

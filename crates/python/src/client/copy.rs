@@ -21,8 +21,8 @@ use super::{mismatch, refused};
 /// needed.
 const HELD_BYTES_MAX: usize = 1 << 20;
 
-/// The copy of a room's state, which the session keeps up to date, and the room's schema. It outlives
-/// the stay in the room.
+/// The copy of a room's state, which the session keeps up to date, and the room's schema. It
+/// outlives the stay in the room.
 #[pyclass(frozen, module = "playfield._playfield")]
 #[derive(Clone, Debug, Default)]
 pub struct RoomCopy(Arc<Mutex<Inner>>);
@@ -61,8 +61,8 @@ impl RoomCopy {
         self.lock().version
     }
 
-    /// The state; `None` while there is none. Nothing is locked while its objects are made: that may
-    /// collect garbage, and a finalizer may read the state.
+    /// The state; `None` while there is none. Nothing is locked while its objects are made: that
+    /// may collect garbage, and a finalizer may read the state.
     fn state<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
         let (mirror, learned) = {
             let inner = self.lock();
@@ -172,8 +172,8 @@ impl RoomCopy {
         self.learned().ok_or_else(|| PyValueError::new_err("the room's schema is unknown"))
     }
 
-    /// Locks it. Another thread may have it while it waits for the interpreter, so this waits without
-    /// that.
+    /// Locks it. Another thread may have it while it waits for the interpreter, so this waits
+    /// without that.
     fn lock(&self) -> MutexGuard<'_, Inner> {
         Python::attach(|py| self.0.lock_py_attached(py)).unwrap_or_else(PoisonError::into_inner)
     }

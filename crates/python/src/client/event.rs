@@ -14,8 +14,8 @@ use super::values::object;
 /// A room in a list: id, type, key, players, capacity, whether it is locked, and metadata.
 type ListedRoom = (String, String, Option<String>, u32, u32, bool, HashMap<String, String>);
 
-/// Something that happened. Each variant is a class with the fields as attributes. Payloads are as they
-/// came: what nobody reads is not decoded.
+/// Something that happened. Each variant is a class with the fields as attributes. Payloads are as
+/// they came: what nobody reads is not decoded.
 #[pyclass(frozen, module = "playfield._playfield")]
 pub(crate) enum Event {
     Welcome {

@@ -24,7 +24,8 @@ pub(crate) use event::Event;
 
 use event::Copies;
 
-/// A client of a node. Values come in as JSON text, and are sent in `packed`. Any thread may use it.
+/// A client of a node. Values come in as JSON text, and are sent in `packed`. Any thread may use
+/// it.
 #[pyclass(frozen, module = "playfield._playfield")]
 #[derive(Debug)]
 pub struct Core {
@@ -168,8 +169,8 @@ impl Core {
         reconnected.map_err(|error| PyValueError::new_err(error.to_string()))
     }
 
-    /// Takes received bytes. Poll until there is no event after each call that takes the time or tells
-    /// of the connection.
+    /// Takes received bytes. Poll until there is no event after each call that takes the time or
+    /// tells of the connection.
     fn received(&self, py: Python<'_>, now: f64, bytes: &[u8]) {
         let client = &mut self.inner(py).client;
         client.advance(time(now));

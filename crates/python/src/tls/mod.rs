@@ -36,8 +36,8 @@ pub(crate) enum Tls {
     Rust(RustTls),
 }
 
-/// TLS by `rustls`. Both directions share a state, which is locked only while bytes are encrypted or
-/// decrypted: never while code of Python runs, or while a thread waits for the interpreter.
+/// TLS by `rustls`. Both directions share a state, which is locked only while bytes are encrypted
+/// or decrypted: never while code of Python runs, or while a thread waits for the interpreter.
 #[derive(Debug)]
 pub(crate) struct RustTls(Mutex<Box<TlsState>>);
 

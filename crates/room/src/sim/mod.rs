@@ -171,8 +171,8 @@ impl<R: Room + Default> Sim<R> {
         Self::create_kept(seed, options, Creator::Node, Tracking::On, kept)
     }
 
-    /// A room that someone created: see [`Context::creator`](crate::Context::creator). A player does
-    /// not join by this.
+    /// A room that someone created: see [`Context::creator`](crate::Context::creator). A player
+    /// does not join by this.
     ///
     /// # Errors
     /// The room's refusal.

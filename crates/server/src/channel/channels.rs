@@ -138,8 +138,9 @@ pub struct Channels {
 }
 
 impl Channels {
-    /// No channels yet, on one of this many shards, which are those of `totals`. `linger` is how long a channel without
-    /// subscribers is kept, so that those who come back soon know that they missed nothing.
+    /// No channels yet, on one of this many shards, which are those of `totals`. `linger` is how
+    /// long a channel without subscribers is kept, so that those who come back soon know that they
+    /// missed nothing.
     ///
     /// The seed is of the channels' epochs. Strangers, who choose names and learn epochs, must not
     /// be able to guess the state of the hash from it, or otherwise.

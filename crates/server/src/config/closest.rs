@@ -3,8 +3,9 @@
 /// Longer names are not compared: the time grows with the length.
 const NAME_BYTES_MAX: usize = 64;
 
-/// The known name that is closest to a wrong one, if one is close enough for a typing error: up to a
-/// third of its characters differ. Dashes equal underscores, and the words may be in another order.
+/// The known name that is closest to a wrong one, if one is close enough for a typing error: up to
+/// a third of its characters differ. Dashes equal underscores, and the words may be in another
+/// order.
 #[must_use]
 pub fn closest<'a>(wrong: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     if wrong.len() > NAME_BYTES_MAX {

@@ -13,10 +13,10 @@ use crate::lens::{Changed, GONE_VERSIONS, Lens, Stamp, Stamps};
 
 /// The shadow of a map.
 ///
-/// An entry has a slot, a small number that replaces its key in patches. A sync assigns slots in the
-/// order of keys, lowest first, so they depend on nothing that happened between syncs. A vacant slot
-/// keeps the version at which its entry was removed until it is used again. So no list of tombstones
-/// is needed, and a patch can begin at any version.
+/// An entry has a slot, a small number that replaces its key in patches. A sync assigns slots in
+/// the order of keys, lowest first, so they depend on nothing that happened between syncs. A vacant
+/// slot keeps the version at which its entry was removed until it is used again. So no list of
+/// tombstones is needed, and a patch can begin at any version.
 #[derive(Debug)]
 pub struct MapShadow<K, S> {
     pub(super) token: u64,
@@ -59,8 +59,8 @@ impl DigestOf {
     }
 }
 
-/// Digests of each slot at a version, and their sum. The sum of a later version needs only the slots
-/// that changed since.
+/// Digests of each slot at a version, and their sum. The sum of a later version needs only the
+/// slots that changed since.
 #[derive(Debug)]
 struct Digests {
     of: DigestOf,
@@ -69,8 +69,8 @@ struct Digests {
     sum: u64,
 }
 
-/// The maximum number of removed keys that a map remembers. A map keyed by player remembers those of
-/// the last [`GONE_VERSIONS`] instead.
+/// The maximum number of removed keys that a map remembers. A map keyed by player remembers those
+/// of the last [`GONE_VERSIONS`] instead.
 const GONE_MAX: usize = 4_096;
 
 /// Outdated changes are dropped when the log is longer than twice the number of slots plus this.

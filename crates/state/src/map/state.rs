@@ -504,8 +504,8 @@ fn changed_entry<K: Key, S>(shadow: &MapShadow<K, S>, slot: u32, lens: Lens) -> 
     place.stamps.after(under).then_some((under, value))
 }
 
-/// Writes the changes inside entries, in columns where many changed in the same fields. `at` returns
-/// the change in a slot, if any.
+/// Writes the changes inside entries, in columns where many changed in the same fields. `at`
+/// returns the change in a slot, if any.
 pub(super) fn write_changes<'a, V: State>(
     found: &'a [u32],
     lens: Lens,

@@ -58,8 +58,8 @@ impl fmt::Display for Alternative {
     }
 }
 
-/// The bytes of these numbers in each of the other types, `None` where one does not fit. `bytes` are
-/// one number, or a column of so many.
+/// The bytes of these numbers in each of the other types, `None` where one does not fit. `bytes`
+/// are one number, or a column of so many.
 pub(super) fn lengths(
     of: Numbers,
     alternatives: &[Alternative],

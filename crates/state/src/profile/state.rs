@@ -17,8 +17,8 @@ const OWNER: &str = "owner";
 /// Counts the bytes of a room's snapshots and patches in `packed` by field, and what other types
 /// would save.
 ///
-/// The profile reads bodies as clients do, so it keeps a copy of the state for each player whose bodies
-/// it is given. The bytes of all fields add up to the length of the bodies.
+/// The profile reads bodies as clients do, so it keeps a copy of the state for each player whose
+/// bodies it is given. The bytes of all fields add up to the length of the bodies.
 ///
 /// ```
 /// use playfield_state::{Format, Map, PlayerId, State, StateProfile, Tracker, Tracking};
@@ -70,11 +70,11 @@ pub struct StateProfile {
 /// The cost of a field.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FieldProfile {
-    /// The names on the way from the root, with dots between them; `*` is any key or index. Empty for
-    /// the root.
+    /// The names on the way from the root, with dots between them; `*` is any key or index. Empty
+    /// for the root.
     ///
-    /// What belongs to no field in a struct, a map or a list counts for itself: masks, counts, slots,
-    /// keys and indices.
+    /// What belongs to no field in a struct, a map or a list counts for itself: masks, counts,
+    /// slots, keys and indices.
     pub path: String,
     /// Its type, for people: `f64`, `quantized 0.01`, `map`, the name of a struct or of an enum.
     pub of: String,
@@ -152,8 +152,8 @@ impl StateProfile {
         read
     }
 
-    /// Counts the body of a patch for a player. The patch must start at the version of the last body
-    /// for this player.
+    /// Counts the body of a patch for a player. The patch must start at the version of the last
+    /// body for this player.
     ///
     /// # Errors
     /// If the body doesn't match the schema or the player's copy. It is not counted, and the player

@@ -1,8 +1,8 @@
 //! What a save has for another build: fields that this build lacks, as bytes.
 //!
-//! They are in a tree beside the state. A step leads to a field by its name, to an entry of a map by
-//! its key, to an element by its index (in memory, for a [`List`](crate::List), by its id), and into
-//! a variant by its name. An option is no step.
+//! They are in a tree beside the state. A step leads to a field by its name, to an entry of a map
+//! by its key, to an element by its index (in memory, for a [`List`](crate::List), by its id), and
+//! into a variant by its name. An option is no step.
 
 use std::any::TypeId;
 use std::borrow::Cow;
@@ -550,8 +550,8 @@ impl Elements {
         }
     }
 
-    /// Elements with the same content can't be told apart, so none of them is found, unless the list
-    /// is the same as before.
+    /// Elements with the same content can't be told apart, so none of them is found, unless the
+    /// list is the same as before.
     fn find_by_content(&mut self, prints: &[u64]) {
         if self.prints == prints {
             return;

@@ -13,9 +13,9 @@ use super::{Kept, LoadError, Node, layout, skim};
 use crate::walk::{KeyShape, Plain};
 
 /// What a save holds, as JSON, whatever type was saved: the save describes its types itself. Values
-/// look as in a copy in [`json`](crate::JsonMirror); a struct without fields is `null`. A field `name`
-/// that the build which saved it lacked, and [kept](crate::Kept), is `name (unknown)`; what has no
-/// names of fields is then the member `known` beside it.
+/// look as in a copy in [`json`](crate::JsonMirror); a struct without fields is `null`. A field
+/// `name` that the build which saved it lacked, and [kept](crate::Kept), is `name (unknown)`; what
+/// has no names of fields is then the member `known` beside it.
 ///
 /// ```
 /// use playfield_state::{State, save, saved_as_json};

@@ -1,5 +1,5 @@
-//! Fields that an older build lacks, whatever it does with the values that have them: they come back
-//! beside the same value, or are forgotten and counted. They never reach another one.
+//! Fields that an older build lacks, whatever it does with the values that have them: they come
+//! back beside the same value, or are forgotten and counted. They never reach another one.
 
 use std::collections::BTreeMap;
 
@@ -144,8 +144,8 @@ fn town() -> new::Town {
 /// What is forgotten, by place.
 type Forgotten = BTreeMap<String, u64>;
 
-/// The state of the newer build, after the older one has changed it: tracked or not, and saved before
-/// or after a sync.
+/// The state of the newer build, after the older one has changed it: tracked or not, and saved
+/// before or after a sync.
 fn after(town: &new::Town, change: impl Fn(&mut old::Town)) -> (new::Town, Forgotten) {
     let mut results = Vec::new();
     for (is_tracked, is_synced) in [(false, false), (true, false), (true, true)] {

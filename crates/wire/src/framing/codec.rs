@@ -62,9 +62,9 @@ pub trait FrameCodec: Send + 'static {
         body_bytes_max: usize,
     ) -> Result<Option<Frame<'a>>, FrameError>;
 
-    /// The same after more bytes have arrived: no frame ended in the first `known` bytes of `input`,
-    /// which were there the last time. A codec that searches for an end starts behind them.
-    /// Otherwise a peer that sends byte by byte causes a search from the start for each byte.
+    /// The same after more bytes have arrived: no frame ended in the first `known` bytes of
+    /// `input`, which were there the last time. A codec that searches for an end starts behind
+    /// them. Otherwise a peer that sends byte by byte causes a search from the start for each byte.
     ///
     /// # Errors
     /// As [`decode`](Self::decode).

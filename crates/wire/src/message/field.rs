@@ -319,7 +319,8 @@ impl<'a> Coding<'a, Cow<'a, [u8]>> for JsonText {
     }
 }
 
-/// Implements [`Field`] by its form and its four functions, for types that `packed` and trees have such for.
+/// Implements [`Field`] by its form and its four functions, for types that `packed` and trees have
+/// such for.
 macro_rules! fields {
     ($($type:ty, $form:ident: $put:expr, $take:expr, $write:expr, $read:expr;)*) => {$(
         impl<'a> Field<'a> for $type {

@@ -25,8 +25,8 @@
 //!
 //! Fields are written in the order of the table, and all are public. `record!` declares a struct
 //! within a message with the same grammar; the lifetime in front of it is that of the bytes it is
-//! read from. `owned` gives structs that borrow the methods `into_owned` and `to_static`; `borrowed`
-//! does not.
+//! read from. `owned` gives structs that borrow the methods `into_owned` and `to_static`;
+//! `borrowed` does not.
 
 /// The coding of a field: the one given, or that of its type.
 macro_rules! coding {

@@ -3,8 +3,8 @@
 //! library in Rust that Playfield is compared with implements the extension.
 //!
 //! For each line of standard input, which is the name of a row of `bench websocket`, it prints the
-//! time of a message in nanoseconds. Compressed messages are decompressed and compared with the clock
-//! stopped, decompressed ones within the measured time.
+//! time of a message in nanoseconds. Compressed messages are decompressed and compared with the
+//! clock stopped, decompressed ones within the measured time.
 
 #[path = "../../../src/suites/websocket/chat.rs"]
 mod chat;

@@ -212,8 +212,8 @@ impl Watched {
     }
 }
 
-/// What is wrong in a row, and what may be due to the machine: an attack that is weak, or players that
-/// were not served.
+/// What is wrong in a row, and what may be due to the machine: an attack that is weak, or players
+/// that were not served.
 fn findings(
     attack: Attack,
     options: &Options,

@@ -1,5 +1,5 @@
-//! The player under attack: checks its copy of the room, and notes when patches arrive, or loses its
-//! connection and comes back.
+//! The player under attack: checks its copy of the room, and notes when patches arrive, or loses
+//! its connection and comes back.
 
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};

@@ -14,8 +14,8 @@ use crate::harness::stats::Samples;
 /// The round trips that the program reports.
 const TIMES: [&str; 3] = ["rtt_us_p50", "rtt_us_p99", "rtt_us_p999"];
 
-/// Measures a node with the program, and in turns with the bare client if that can do the same. Adds
-/// the medians of the rounds to the record.
+/// Measures a node with the program, and in turns with the bare client if that can do the same.
+/// Adds the medians of the rounds to the record.
 pub(super) fn measure(options: &Options, record: Record) -> io::Result<Record> {
     let has_baseline = options.connections == 1 && options.mode != Mode::Send;
     let (mut bare, mut ours, mut times) = (Vec::new(), Vec::new(), [const { Vec::new() }; 3]);

@@ -2,9 +2,9 @@
 //! rate, compared with a bare server that sends back frames of the same size.
 //!
 //! The server runs in its own process on one core, the clients on another. Both servers have the
-//! same clients, in turns. The clients compare every byte, or only count bytes, which takes less time.
-//! What counts is the server's processor time for a message: clients that compare may be slower than
-//! a server.
+//! same clients, in turns. The clients compare every byte, or only count bytes, which takes less
+//! time. What counts is the server's processor time for a message: clients that compare may be
+//! slower than a server.
 
 mod arrivals;
 mod bare_client;
@@ -63,8 +63,8 @@ names! {
         Send = "send",
         /// Requests are answered with replies, which are awaited.
         Request = "request",
-        /// Requests are answered with replies, which callbacks get. To the comparing driver it is the
-        /// same.
+        /// Requests are answered with replies, which callbacks get. To the comparing driver it is
+        /// the same.
         Callback = "callback",
     }
 }
@@ -287,8 +287,8 @@ pub(crate) fn measure_on(options: &Options, side: Side, mut server: Server) -> i
     let mut fleet = Clients::fleet(&options, traffic, server.address, side)?;
     fleet.script.begin(&mut fleet.links)?;
     fleet.run(WARM_UP);
-    // Every client is at its second window, and buffers have their sizes. In an open loop that could
-    // take minutes.
+    // Every client is at its second window, and buffers have their sizes. In an open loop that
+    // could take minutes.
     let warm = match options.rate {
         Some(rate) => rate.min(2 * options.connections as u64),
         None => 2 * (options.connections * options.window) as u64,

@@ -7,8 +7,8 @@ use crate::harness::report::Record;
 /// The only unit where higher is better.
 pub(super) const MORE_IS_BETTER: &str = "rooms";
 
-/// Values that only some works have. The others have them as nothing, so that tables can ask for them
-/// whatever was installed.
+/// Values that only some works have. The others have them as nothing, so that tables can ask for
+/// them whatever was installed.
 const OPTIONAL: [&str; 9] = [
     "row",
     "bytes",

@@ -8,8 +8,8 @@ use serde_json::Value;
 
 use crate::harness::process::Talker;
 
-/// A running program. Its first line has the versions of what it measures, by name, as JSON. For the
-/// name of a work in a line it does the work, and prints the figure of that round, as
+/// A running program. Its first line has the versions of what it measures, by name, as JSON. For
+/// the name of a work in a line it does the work, and prints the figure of that round, as
 /// `{"value": 1.5, "verified": true}`.
 pub(super) struct Program {
     process: Talker,

@@ -5,9 +5,9 @@
 //! room of 30 that ticks at 20 Hz, and sends an event and changes its state every second. Then all
 //! connections are reset, and all clients come back with their tokens. Events must arrive without a
 //! gap, and each patch must start at the version of the copy. At the end of each row every client
-//! asks its room for the time, and must have every event and every change up to then; after a cut it
-//! does so as soon as it is welcome, that belongs to the time measured, and it must have at least one
-//! event of the time without a connection.
+//! asks its room for the time, and must have every event and every change up to then; after a cut
+//! it does so as soon as it is welcome, that belongs to the time measured, and it must have at
+//! least one event of the time without a connection.
 //!
 //! The memory of a session is what the process grew by. That includes what was freed since, as logs
 //! were acknowledged, and can be used again. Where allocations are counted, what is allocated is

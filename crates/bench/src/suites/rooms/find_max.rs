@@ -1,6 +1,6 @@
 //! Finds the maximum number of rooms: for ours, for ours without TLS if it is with TLS, for a
-//! Colyseus server if there is one, and for the baseline. Their runs alternate, so that all meet the
-//! same conditions.
+//! Colyseus server if there is one, and for the baseline. Their runs alternate, so that all meet
+//! the same conditions.
 //!
 //! A size that loses clients, or whose patches come late, does not hold. A run that fails is
 //! repeated once if the machine may be the reason: processes had to wait for their cores, clients

@@ -1,9 +1,9 @@
 //! `bench worlds`: one sync of a world with many entities, whose players see what is near.
 //!
 //! Each row is measured with a view function and with a view by place, in turn, so that a slow
-//! period affects both. A measurement is a new room and some syncs: what changed is found, and every
-//! player's message is written. Then all messages are decoded, and each copy is compared with what
-//! its player should see.
+//! period affects both. A measurement is a new room and some syncs: what changed is found, and
+//! every player's message is written. Then all messages are decoded, and each copy is compared with
+//! what its player should see.
 
 mod rows;
 

@@ -130,8 +130,8 @@ fn in_sight<S: Plane>(world: &Entities<S>, syncs: u64) -> f64 {
     all as f64 / syncs as f64
 }
 
-/// Messages are moved aside between syncs and checked at the end. So syncs follow each other as in a
-/// server.
+/// Messages are moved aside between syncs and checked at the end. So syncs follow each other as in
+/// a server.
 fn measure<S: Plane>(world: &Entities<S>, syncs: u64, corrupt_one: bool) -> Round {
     let live = || allocations::so_far().map_or(0, |all| all.live_bytes);
     let counted = || allocations::so_far().map_or(0, |all| all.count);

@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 use super::groups::Groups;
 use super::rule::Spot;
 
-/// Where the entries are. Cells are as wide as viewers see, so what a viewer sees is in the viewer's
-/// cell or next to it. There are only cells with entries. An entry that does not move costs nothing.
+/// Where the entries are. Cells are as wide as viewers see, so what a viewer sees is in the
+/// viewer's cell or next to it. There are only cells with entries. An entry that does not move
+/// costs nothing.
 pub(super) struct Grid {
     /// The width of a cell on each axis.
     widths: Spot,

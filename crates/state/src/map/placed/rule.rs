@@ -10,9 +10,10 @@ pub const NEAREST_DEFAULT: usize = 4_096;
 
 /// The rule that a field's attribute states. For generated code.
 ///
-/// An entry that the viewer saw at the last sync counts as nearer by the hysteresis. The viewer sees
-/// the entries of the same group within reach and, if there are more than [`NEAREST`](Self::NEAREST)
-/// of them, the nearest of these; of equally near ones, those with the least keys.
+/// An entry that the viewer saw at the last sync counts as nearer by the hysteresis. The viewer
+/// sees the entries of the same group within reach and, if there are more than
+/// [`NEAREST`](Self::NEAREST) of them, the nearest of these; of equally near ones, those with the
+/// least keys.
 pub trait Placing: 'static {
     /// The type of the map's values.
     type Entry;

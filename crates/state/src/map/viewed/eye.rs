@@ -33,8 +33,8 @@ pub trait Index: Default + 'static {
     }
 }
 
-/// For views that look at many slots and see a part of them: 1 more than the viewer's slot, by slots
-/// of the map; 0 where nothing is seen.
+/// For views that look at many slots and see a part of them: 1 more than the viewer's slot, by
+/// slots of the map; 0 where nothing is seen.
 #[derive(Default)]
 pub struct Dense(pub(super) Vec<u32>);
 
@@ -134,8 +134,8 @@ impl<K: Key, H: How> Eye<K, H> {
         place.stamps.after(lens).then_some((key, *at, value, lens))
     }
 
-    /// The sum of the digests of what is in view. `digest` computes one from the key and the slot of
-    /// the map.
+    /// The sum of the digests of what is in view. `digest` computes one from the key and the slot
+    /// of the map.
     pub(super) fn digest<S>(
         &self,
         shadow: &ViewedShadow<K, S, H>,

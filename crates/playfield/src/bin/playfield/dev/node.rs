@@ -11,8 +11,8 @@ use super::Event;
 use super::group::Group;
 use super::lines::lines;
 
-/// The setting of how long a node waits for connections that are closing, and its value here: the page
-/// is to reach the next server soon.
+/// The setting of how long a node waits for connections that are closing, and its value here: the
+/// page is to reach the next server soon.
 const CLOSE_TIMEOUT: &str = "PLAYFIELD_CLOSE_TIMEOUT_MS";
 const CLOSE_TIMEOUT_MS: u32 = 100;
 
@@ -74,8 +74,8 @@ impl Node {
             command.env(LISTEN, listens);
         }
         command.stdin(Stdio::null()).stdout(Stdio::piped());
-        // A browser keeps connections that it does not use, for whose end a node waits at its own. Here
-        // there is nothing left for them.
+        // A browser keeps connections that it does not use, for whose end a node waits at its own.
+        // Here there is nothing left for them.
         if std::env::var_os(CLOSE_TIMEOUT).is_none() {
             command.env(CLOSE_TIMEOUT, CLOSE_TIMEOUT_MS.to_string());
         }

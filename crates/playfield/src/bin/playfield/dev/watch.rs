@@ -1,8 +1,8 @@
 //! Which files have changed.
 //!
-//! It compares the times and sizes of files. A library that is called by the system would be quicker
-//! in folders with very many files, but what this program depends on, every game would compile; and
-//! it would hear nothing of folders that are shared with other machines.
+//! It compares the times and sizes of files. A library that is called by the system would be
+//! quicker in folders with very many files, but what this program depends on, every game would
+//! compile; and it would hear nothing of folders that are shared with other machines.
 
 use std::collections::HashMap;
 use std::fs::{self, Metadata};
