@@ -395,7 +395,7 @@ impl Outlet<'_> {
         {
             let departure = Departure { target: shard, purpose: Purpose::Join(Box::new(join)) };
             self.depart(key, departure);
-            self.sessions.departing.push(key);
+            self.sessions.departing.push_back(key);
         } else if let Some(joiner) = self.joiner(key) {
             let (joiner, join) = (Box::new(joiner), Box::new(join));
             self.outbound.post(shard, ShardMail::Join { joiner, join });

@@ -84,7 +84,7 @@ impl Outlet<'_> {
     /// The next connection that leaves for another shard, and where it goes. Its key means nothing
     /// from here on.
     pub(crate) fn next_departure(&mut self) -> Option<(ConnectionKey, u16, Moving)> {
-        while let Some(key) = self.sessions.departing.pop() {
+        while let Some(key) = self.sessions.departing.pop_front() {
             // It may have been closed meanwhile.
             let Some(departure) = self.take_departure(key) else { continue };
             let Departure { target, purpose } = departure;

@@ -62,7 +62,7 @@ impl Outlet<'_> {
         if target == self.env.shard {
             self.sessions.to_resume.push(key);
         } else {
-            self.sessions.departing.push(key);
+            self.sessions.departing.push_back(key);
         }
     }
 

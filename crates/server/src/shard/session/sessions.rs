@@ -34,8 +34,8 @@ pub(crate) struct Sessions {
     pub(in crate::shard) away: u64,
     pub(in crate::shard) rates: Rates,
     pub(in crate::shard) snapshots: Snapshots,
-    /// Connections that leave for another shard.
-    pub(in crate::shard) departing: Vec<ConnectionKey>,
+    /// Connections that leave for another shard, in this order: two may want the same session.
+    pub(in crate::shard) departing: VecDeque<ConnectionKey>,
     /// Connections whose clients want a session of this shard back.
     pub(in crate::shard) to_resume: Vec<ConnectionKey>,
     /// Connections that want a session back and that a turn had no time for.
@@ -55,7 +55,7 @@ impl Sessions {
             away: 0,
             rates: Rates::new(config),
             snapshots: Snapshots::default(),
-            departing: Vec::new(),
+            departing: VecDeque::new(),
             to_resume: Vec::new(),
             resume_lines: Lines::default(),
             user_posts: VecDeque::new(),

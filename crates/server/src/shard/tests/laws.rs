@@ -500,3 +500,21 @@ fn a_full_mailbox_does_not_show_whether_rooms_rest() {
     ];
     rests_show_nowhere(&steps, false);
 }
+
+/// Of three connections for one session, the first and the last wait to be sent to its shard.
+#[test]
+fn the_order_of_resumes_does_not_show_whether_rooms_rest() {
+    let steps = [
+        Step::Mailbox { shard: 0, space: Some(0) },
+        Step::Join { seat: 0, room: 0 },
+        Step::HangUp { seat: 1 },
+        Step::Join { seat: 2, room: 0 },
+        Step::Return { seat: 0, shard: 1 },
+        Step::Return { seat: 0, shard: 0 },
+        Step::Return { seat: 0, shard: 1 },
+        Step::Leave { seat: 0, pick: 0 },
+        Step::Wait { ms: 53 },
+        Step::Mailbox { shard: 0, space: None },
+    ];
+    rests_show_nowhere(&steps, false);
+}
