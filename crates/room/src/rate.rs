@@ -147,6 +147,21 @@ impl Bucket {
         time(self.full_at.saturating_sub(rate.full.saturating_sub(rate.interval)))
     }
 
+    /// The time until it is full and the time for which its credit lasts, from `now` on, in sixteenths
+    /// of a nanosecond: what to pass on to a bucket by another clock.
+    #[must_use]
+    pub fn remaining(self, now: Duration) -> [u64; 2] {
+        [self.full_at, self.credit_until].map(|at| at.saturating_sub(units(now)))
+    }
+
+    /// A bucket of which this [remains](Self::remaining).
+    #[must_use]
+    pub fn with_remaining(remaining: [u64; 2], now: Duration) -> Self {
+        let at = |left: u64| if left == 0 { 0 } else { left.saturating_add(units(now)) };
+        let [full_at, credit_until] = remaining.map(at);
+        Self { full_at, credit_until }
+    }
+
     /// Of two buckets with the same rate, the one that has less left.
     #[must_use]
     pub fn least(self, other: Self) -> Self {

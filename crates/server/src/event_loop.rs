@@ -527,7 +527,6 @@ impl EventLoop {
 
     /// Writes what every connection is owed.
     fn write(&mut self) {
-        self.shard.finish();
         let began = self.now();
         // What drained connections have missed meanwhile follows.
         self.writes_on =
@@ -600,8 +599,6 @@ impl EventLoop {
 
     /// Puts mail into the mailboxes of other shards.
     fn post(&mut self) {
-        // Writing, and what was read of it, may have made more.
-        self.shard.finish();
         for target in 0..self.shared.mailboxes.len() {
             let mail = self.shard.outbound.outgoing(target as u16);
             self.shared.mailboxes[target].push_all(mail);

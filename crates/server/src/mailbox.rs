@@ -231,16 +231,13 @@ mod tests {
     use std::collections::VecDeque;
 
     use mio::{Poll, Token, Waker};
-    use playfield_wire::ErrorCode;
 
     use super::{Backlog, Mailbox, PARCELS_AT_ONCE, Parcel};
-    use crate::shard::keys::ConnectionKey;
     use crate::shard::mail::ShardMail;
 
     fn mail(number: u64) -> ShardMail {
-        let connection = ConnectionKey::from_bits(number);
-        let (code, text) = (ErrorCode::TooSlow, String::new());
-        ShardMail::Doom { connection, code, text, unless_away: false }
+        let (shard, session, live, leaves) = (0, 0, false, true);
+        ShardMail::Unsubscribe { channel: number, shard, session, live, leaves }
     }
 
     #[test]
@@ -275,7 +272,7 @@ mod tests {
 
     fn number(parcel: Parcel) -> u64 {
         match parcel {
-            Parcel::Mail(ShardMail::Doom { connection, .. }) => connection.bits(),
+            Parcel::Mail(ShardMail::Unsubscribe { channel, .. }) => channel,
             _ => panic!("only such mail was put in"),
         }
     }

@@ -64,6 +64,16 @@ impl Allowance {
         Self(self.0.least(other.0))
     }
 
+    /// The allowance as it is now, for a shard or a node whose clock is another.
+    pub(crate) fn remaining(self, now: Duration) -> [u64; 2] {
+        self.0.remaining(now)
+    }
+
+    /// The allowance of which this [remains](Self::remaining).
+    pub(crate) fn with_remaining(remaining: [u64; 2], now: Duration) -> Self {
+        Self(rate::Bucket::with_remaining(remaining, now))
+    }
+
     /// The client could send nothing since `since`, and is back.
     pub(crate) fn credit(&mut self, since: Duration, now: Duration) {
         self.0.credit(since, now);

@@ -5,12 +5,12 @@ use playfield_wire::ErrorCode;
 
 use crate::service::{Answered, Command};
 use crate::shard::Shard;
+use crate::shard::frames;
 use crate::shard::keys::ConnectionKey;
 use crate::shard::mail::ShardMail;
 use crate::shard::mail::user::UserMail;
 use crate::shard::outbound::Effect;
 use crate::shard::pacing::Part;
-use crate::shard::session::messages::not_joined;
 use crate::shard::session::outlet::Outlet;
 use crate::shard::snapshots::Waiting;
 
@@ -130,6 +130,19 @@ impl Shard {
         self.apply_effects();
     }
 
+    /// Does what rooms of another shard say to sessions of this one, in this order.
+    fn take_frames(&mut self, mut frames: &[u8]) {
+        loop {
+            match frames::next(&mut frames, self.env.now) {
+                Ok(Some((stay, frame))) => outlet!(self).take_frame(stay, frame),
+                Ok(None) => return,
+                // The shards of a node are one program.
+                Err(error) => return debug_assert!(false, "a frame of another shard: {error}"),
+            }
+            self.apply_effects();
+        }
+    }
+
     pub(in crate::shard) fn deliver_mail(&mut self, mail: ShardMail) {
         match mail {
             ShardMail::Join { joiner, join } => self.host.admit(&mut below!(self), *joiner, *join),
@@ -151,47 +164,17 @@ impl Shard {
             ShardMail::ResumeCopy { room, member, resume_copy } => {
                 self.host.resume_copy_elsewhere(&mut below!(self), room, member, resume_copy);
             }
-            ShardMail::CopyResumed { connection, room, number, body } => {
-                outlet!(self).copy_resumed_elsewhere(connection, room, number, &body);
-            }
             ShardMail::ResumeEnded { room, member } => {
                 self.host.member_resume_ended(&mut below!(self), room, member);
             }
             ShardMail::Receive { room, member, bytes } => {
                 self.host.receive(&mut below!(self), room, member, bytes);
             }
-            ShardMail::Seated { connection, number, seat } => {
-                outlet!(self).seated(connection, number, seat);
-            }
             ShardMail::Refused { connection, join, error } => {
                 outlet!(self).refused(connection, *join, error);
             }
-            ShardMail::Output { connection, number, done, took, bytes } => {
-                self.links.charge(connection, self.env.now, took);
-                outlet!(self).forward(connection, number, done, &bytes);
-            }
-            ShardMail::Holds { connection, number, before, after } => {
-                outlet!(self).holds_elsewhere(connection, number, (before, after));
-            }
-            ShardMail::Ended { connection, number, snapshots, answered } => {
-                let session = self.sessions.get_mut(connection);
-                let room = session.and_then(|session| session.left(number, snapshots));
-                // The session was taken out for another reason while its request was on the way.
-                if let Some(request) = room.and_then(|room| room.leaving)
-                    && answered != Some(request)
-                {
-                    outlet!(self).send_error(connection, Some(request), None, &not_joined(number));
-                }
-                outlet!(self).read_again(connection);
-                // It may wait for this room.
-                outlet!(self).go_on_resuming(connection);
-            }
+            ShardMail::Frames(frames) => self.take_frames(&frames),
             ShardMail::Relieve(address) => drop(outlet!(self).relieve(Some(&address))),
-            ShardMail::Doom { connection, code, text, unless_away } => {
-                if !(unless_away && self.links.is_held(connection)) {
-                    self.links.doom(&mut self.env, connection, code, text);
-                }
-            }
             ShardMail::Found(founding) => self.host.found(&mut below!(self), *founding),
             ShardMail::Survey(survey) => self.host.survey(&mut below!(self), *survey),
             ShardMail::Search(search) => self.host.search(&mut below!(self), *search),

@@ -21,6 +21,7 @@ mod beside;
 pub(crate) mod connection;
 mod dispatch;
 pub(crate) mod env;
+mod frames;
 pub(crate) mod keys;
 mod lines;
 mod log_limit;
@@ -29,7 +30,6 @@ mod messages;
 mod moment;
 mod outbound;
 mod pacing;
-mod parcels;
 mod reading;
 mod room_places;
 pub(crate) mod rooms;
@@ -303,12 +303,6 @@ impl Shard {
     pub(crate) fn wrote_since(&mut self, began: Duration) {
         self.host.writing = self.env.stopwatch.read().saturating_sub(began);
         self.env.counters.writes_ns += nanoseconds(self.host.writing);
-    }
-
-    /// The turn's last word: output for members elsewhere goes into the mail, after whatever was
-    /// written in the turn.
-    pub(crate) fn finish(&mut self) {
-        self.host.ship_remote_output(&mut below!(self));
     }
 
     /// Begins the shutdown: the rooms end, and no players come in. Clients stay for now.

@@ -19,6 +19,10 @@ use crate::shard::mail::ShardMail;
 use crate::shard::room_places::RoomPlaces;
 use crate::shard::subscriptions::SessionChannels;
 
+/// A piece of mail with this many bytes of frames takes no more: the shard that it goes to looks at
+/// the time only between two pieces.
+const FRAMES_BYTES: usize = 64 << 10;
+
 /// Work that a part of a shard leaves to those above it. It is done, in order, as soon as the part
 /// is done with what it was asked for.
 pub(in crate::shard) enum Effect {
@@ -91,6 +95,28 @@ impl Outbound {
     /// Sends mail to another shard.
     pub(in crate::shard) fn post(&mut self, shard: u16, mail: ShardMail) {
         self.outgoing[usize::from(shard)].push_back(mail);
+    }
+
+    /// Appends [frames](crate::shard::frames) to the mail that leaves last for another shard.
+    #[inline]
+    pub(in crate::shard) fn frames<R>(
+        &mut self,
+        shard: u16,
+        append: impl FnOnce(&mut Vec<u8>) -> R,
+    ) -> R {
+        let mail = &mut self.outgoing[usize::from(shard)];
+        let last = mail.pop_back_if(
+            |last| matches!(last, ShardMail::Frames(frames) if frames.len() < FRAMES_BYTES),
+        );
+        let mut frames = match last {
+            Some(ShardMail::Frames(frames)) => frames,
+            _ => Vec::new(),
+        };
+        let appended = append(&mut frames);
+        if !frames.is_empty() {
+            mail.push_back(ShardMail::Frames(frames));
+        }
+        appended
     }
 
     /// Sends mail to a shard, which may be this one.

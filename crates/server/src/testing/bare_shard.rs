@@ -110,7 +110,6 @@ impl BareShard {
             self.shard.visit(key);
         }
         self.shard.advance();
-        self.shard.finish();
         while let Some(dirty) = self.shard.next_dirty() {
             let bytes = self.shard.links.unsent(dirty);
             let count = bytes.len();

@@ -11,8 +11,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use playfield_room::{Error, LeaveReason, Mail, SeatFor};
+use playfield_wire::RequestNumber;
 use playfield_wire::message::MessageRef;
-use playfield_wire::{ErrorCode, RequestNumber, RoomNumber};
 
 use crate::addresses::Address;
 use crate::auth::Decided;
@@ -21,8 +21,7 @@ use crate::founding::Founding;
 use crate::handle::operator::{Inspect, Operate, Search, Survey};
 use crate::handle::profile::Capturing;
 use crate::room_id::RoomId;
-use crate::shard::allowance::Allowance;
-use crate::shard::keys::{ConnectionKey, MemberKey, RoomKey, Seat};
+use crate::shard::keys::{ConnectionKey, MemberKey, RoomKey};
 use crate::shard::mail::channel::ChannelMail;
 use crate::shard::mail::device::DeviceMail;
 use crate::shard::mail::join::{JoinRequest, Joiner};
@@ -46,38 +45,14 @@ pub(crate) enum ShardMail {
     Resume { room: RoomKey, member: MemberKey, away: Duration, address: Arc<Address> },
     /// To the room's shard: its copy is the next to be brought up to date.
     ResumeCopy { room: RoomKey, member: MemberKey, resume_copy: ResumeCopy },
-    /// To the session's shard: the message that brings the copy up to date; empty if it is.
-    CopyResumed { connection: ConnectionKey, room: RoomNumber, number: u32, body: Vec<u8> },
     /// To the room's shard: the session takes output again.
     ResumeEnded { room: RoomKey, member: MemberKey },
-    /// To the room's shard: `bytes` of output for a member were written to the transport.
+    /// To the room's shard: `bytes` of messages for a member were written to the transport.
     Receive { room: RoomKey, member: MemberKey, bytes: usize },
-    /// To the session's shard: the room agreed. `joined` follows with the room's next sync.
-    Seated { connection: ConnectionKey, number: RoomNumber, seat: Seat },
     /// To the session's shard: the room, or its shard, did not agree.
     Refused { connection: ConnectionKey, join: Box<JoinRequest>, error: Error },
-    /// To the session's shard: how many acts of the member are done, how long snapshots for it
-    /// took, and [messages](crate::shard::parcels) for the client. The first of these is `joined`.
-    Output {
-        connection: ConnectionKey,
-        number: RoomNumber,
-        done: u32,
-        took: Duration,
-        bytes: Vec<u8>,
-    },
-    /// To the session's shard: the room holds `after` bytes of events for a player who is entering
-    /// it, instead of `before`.
-    Holds { connection: ConnectionKey, number: RoomNumber, before: usize, after: usize },
-    /// To the session's shard: the session has left the room. `snapshots` is what is left of its
-    /// limit, and `answered` the request to leave that was answered, if there was one.
-    Ended {
-        connection: ConnectionKey,
-        number: RoomNumber,
-        snapshots: Allowance,
-        answered: Option<RequestNumber>,
-    },
-    /// To the session's shard: its client is too slow, and has to be closed.
-    Doom { connection: ConnectionKey, code: ErrorCode, text: String, unless_away: bool },
+    /// To sessions' shard: [frames](crate::shard::frames) of rooms.
+    Frames(Vec<u8>),
     /// To other shards: an address holds too much memory. If it still does, the connections that
     /// hold the most have to go.
     Relieve(Arc<Address>),

@@ -9,11 +9,13 @@ use playfield_wire::server::{self, ServerMessage};
 use playfield_wire::{ErrorCode, RequestNumber};
 
 use crate::addresses::Address;
+use crate::shard::frames::Frame;
 use crate::shard::keys::{MemberKey, RoomKey};
 use crate::shard::mail::Act;
 use crate::shard::mail::member::{Farewell, ResumeCopy};
 use crate::shard::rooms::host::{Below, RoomHost};
-use crate::shard::rooms::member::{MemberOutput, RemoteSession, farewell_to};
+use crate::shard::rooms::link::{MemberLink, RemoteLink};
+use crate::shard::rooms::member::farewell_to;
 use crate::shard::session::messages::duplicate;
 use crate::shard::snapshots::Waiting;
 
@@ -54,7 +56,7 @@ impl RoomHost {
                     text,
                     retry_after_ms: None,
                 });
-                return delivery!(below, self).send((room, member), sender, &message);
+                return delivery!(below, self).send(room, sender, &message);
             }
             sender.unanswered.push(request);
         }
@@ -107,13 +109,13 @@ impl RoomHost {
             }
         });
         if let Some(message) = farewell_to(farewell, &member) {
-            delivery!(below, self).send((room, key), &mut member, &message);
+            delivery!(below, self).send(room, &mut member, &message);
         }
         let request = match farewell {
             Farewell::Asked(request) => Some(request),
             Farewell::None | Farewell::GraceOver | Farewell::TooMuch => None,
         };
-        delivery!(below, self).part((room, key), member, request);
+        delivery!(below, self).part(member, request);
     }
 
     pub(in crate::shard) fn finished(&mut self, below: &mut Below<'_>, room: RoomKey, mail: Mail) {
@@ -132,8 +134,8 @@ impl RoomHost {
         room: RoomKey,
         member: MemberKey,
     ) {
-        if let Some(session) = self.elsewhere(room, member) {
-            (session.held, session.doomed, session.resume_copy) = (true, false, None);
+        if let Some(link) = self.remote_link(room, member) {
+            (link.held, link.doomed, link.resume_copy) = (true, false, None);
         }
         let began = below.env.stopwatch.read();
         if let Some(player) = self.player_of(room, member) {
@@ -151,9 +153,9 @@ impl RoomHost {
         away: Duration,
         address: Arc<Address>,
     ) {
-        if let Some(session) = self.elsewhere(room, member) {
-            (session.held, session.doomed, session.resume_copy) = (true, false, None);
-            session.address = address;
+        if let Some(link) = self.remote_link(room, member) {
+            (link.held, link.doomed, link.resume_copy) = (true, false, None);
+            link.address = address;
         }
         let began = below.env.stopwatch.read();
         if let Some(player) = self.player_of(room, member) {
@@ -187,7 +189,7 @@ impl RoomHost {
         if took > Duration::ZERO
             && let Some(member) = hosted.and_then(|hosted| hosted.members.get_mut(key))
         {
-            delivery!(below, self).charge((room, key), &mut member.output, took);
+            delivery!(below, self).charge(&member.link, took);
         }
     }
 
@@ -200,8 +202,8 @@ impl RoomHost {
         member: MemberKey,
         resume_copy: ResumeCopy,
     ) {
-        let Some(session) = self.elsewhere(room, member) else { return };
-        (session.held, session.resume_copy) = (true, Some(resume_copy));
+        let Some(link) = self.remote_link(room, member) else { return };
+        (link.held, link.resume_copy) = (true, Some(resume_copy));
         self.queue_snapshot_now(below, Waiting::Member(room, member));
     }
 
@@ -213,9 +215,9 @@ impl RoomHost {
         member: MemberKey,
     ) {
         let mut is_ready = true;
-        if let Some(session) = self.elsewhere(room, member) {
-            session.held = false;
-            is_ready = session.in_flight == 0;
+        if let Some(link) = self.remote_link(room, member) {
+            (link.held, link.doomed) = (false, false);
+            is_ready = link.unconfirmed(below.env.turn) == 0;
         }
         if is_ready {
             self.catch_up(below, room, member);
@@ -233,34 +235,31 @@ impl RoomHost {
         act: Act,
     ) {
         let high_bytes = below.env.node.config.outbox_high_bytes;
-        if let Some(session) = self.elsewhere(room, key)
-            && (session.is_behind(high_bytes) || !session.waiting.is_empty())
+        if let Some(link) = self.remote_link(room, key)
+            && (link.is_loaded(high_bytes) || !link.waiting.is_empty())
         {
-            return session.waiting.push_back(act);
+            return link.waiting.push_back(act);
         }
         self.perform(below, room, key, act);
-        self.note_done(room, key);
+        self.note_done(below, room, key);
     }
 
-    /// On the room's shard: an act was done. The member's shard is informed at the end of the turn.
-    fn note_done(&mut self, room: RoomKey, key: MemberKey) {
-        if let Some(session) = self.elsewhere(room, key) {
-            session.done += 1;
-            if session.done == 1 && session.out.is_empty() {
-                self.queues.remote_dirty.push((room, key));
-            }
+    /// On the room's shard: an act of a member elsewhere was done.
+    fn note_done(&mut self, below: &mut Below<'_>, room: RoomKey, key: MemberKey) {
+        if let Some(link) = self.remote_link(room, key) {
+            link.put(below.outbound, below.env.now, &Frame::Done);
         }
     }
 
-    /// The session of a member that sits elsewhere.
-    fn elsewhere(&mut self, room: RoomKey, key: MemberKey) -> Option<&mut RemoteSession> {
-        match &mut self.rooms.get_mut(room)?.members.get_mut(key)?.output {
-            MemberOutput::Elsewhere(session) => Some(session),
-            MemberOutput::Here(_) => None,
+    /// The link of a member whose session is on another shard.
+    fn remote_link(&mut self, room: RoomKey, key: MemberKey) -> Option<&mut RemoteLink> {
+        match &mut self.rooms.get_mut(room)?.members.get_mut(key)?.link {
+            MemberLink::Remote(link) => Some(link),
+            MemberLink::Local(_) => None,
         }
     }
 
-    /// On the room's shard: output for a member elsewhere was written.
+    /// On the room's shard: messages for a member elsewhere were passed on.
     pub(in crate::shard) fn receive(
         &mut self,
         below: &mut Below<'_>,
@@ -268,28 +267,18 @@ impl RoomHost {
         key: MemberKey,
         bytes: usize,
     ) {
-        let Some(session) = self.elsewhere(room, key) else { return };
-        session.in_flight = session.in_flight.saturating_sub(bytes);
-        if session.in_flight == 0 {
+        let Some(link) = self.remote_link(room, key) else { return };
+        link.confirm(bytes);
+        if link.unconfirmed(below.env.turn) == 0 {
             self.catch_up(below, room, key);
         }
         let high_bytes = below.env.node.config.outbox_high_bytes;
-        while let Some(session) = self.elsewhere(room, key)
-            && !session.is_behind(high_bytes)
-            && let Some(act) = session.waiting.pop_front()
+        while let Some(link) = self.remote_link(room, key)
+            && !link.is_loaded(high_bytes)
+            && let Some(act) = link.waiting.pop_front()
         {
             self.perform(below, room, key, act);
-            self.note_done(room, key);
-        }
-    }
-
-    /// On the room's shard: what members elsewhere are owed goes into the mail.
-    pub(in crate::shard) fn ship_remote_output(&mut self, below: &mut Below<'_>) {
-        for (room, key) in std::mem::take(&mut self.queues.remote_dirty) {
-            let member = self.rooms.get_mut(room).and_then(|hosted| hosted.members.get_mut(key));
-            if let Some(member) = member {
-                delivery!(below, self).ship(member);
-            }
+            self.note_done(below, room, key);
         }
     }
 

@@ -19,6 +19,7 @@ use crate::directory::{Choice, Plan};
 use crate::room_id::RoomId;
 use crate::shard::allowance::Rate;
 use crate::shard::connection::patience::Patience;
+use crate::shard::frames::{Frame, Stay};
 use crate::shard::keys::{ConnectionKey, Seat, link};
 use crate::shard::mail::ShardMail;
 use crate::shard::mail::join::{
@@ -28,7 +29,8 @@ use crate::shard::mail::member::Farewell;
 use crate::shard::outbound::Effect;
 use crate::shard::rooms::founding::shutting_down;
 use crate::shard::rooms::host::{Below, RoomHost};
-use crate::shard::rooms::member::{Member, MemberOutput, RemoteSession};
+use crate::shard::rooms::link::{MemberLink, RemoteLink};
+use crate::shard::rooms::member::Member;
 use crate::shard::session::outlet::Outlet;
 use crate::shard::session::{Extras, SessionRoom};
 use crate::tickets::TicketPass;
@@ -85,15 +87,15 @@ impl RoomHost {
             return;
         }
         let Joiner { shard, connection, format, .. } = joiner;
-        let output = if shard == below.env.shard {
-            MemberOutput::Here(connection)
-        } else {
-            let address = Arc::clone(&joiner.address);
-            MemberOutput::Elsewhere(Box::new(RemoteSession::new(shard, connection, address)))
-        };
         let number = join.number;
+        let member_link = if shard == below.env.shard {
+            MemberLink::Local(connection)
+        } else {
+            let (stay, address) = (Stay { connection, room: number }, Arc::clone(&joiner.address));
+            MemberLink::Remote(Box::new(RemoteLink::new(shard, stay, address)))
+        };
         let member = Member::entering(
-            output,
+            member_link,
             format,
             joiner.snapshots,
             number,
@@ -455,7 +457,8 @@ impl Outlet<'_> {
         if shard == self.env.shard {
             self.seated(connection, number, seat);
         } else {
-            self.outbound.post(shard, ShardMail::Seated { connection, number, seat });
+            let (stay, now) = (Stay { connection, room: number }, self.env.now);
+            self.outbound.frames(shard, |out| Frame::Seated(seat).put(out, stay, now));
         }
     }
 

@@ -14,15 +14,15 @@ use playfield_wire::{ErrorCode, Format, RequestNumber};
 use crate::background::Origin;
 use crate::founding::Founding;
 use crate::room_id::RoomId;
-use crate::shard::connection::{Kind, Links, unread};
+use crate::shard::connection::{Kind, Links};
 use crate::shard::env::Env;
-use crate::shard::keys::{MemberKey, RoomKey, member_key};
+use crate::shard::keys::{RoomKey, member_key};
 use crate::shard::mail::ShardMail;
 use crate::shard::outbound::Outbound;
-use crate::shard::parcels::{pack, pack_lost, trim};
 use crate::shard::rooms::capture::Capture;
 use crate::shard::rooms::host::Queues;
-use crate::shard::rooms::member::{Member, MemberOutput, Members, Standing};
+use crate::shard::rooms::link::MemberLink;
+use crate::shard::rooms::member::{Member, Members, Standing};
 use crate::shard::rooms::record::{Record, RecordedKind};
 use crate::shard::session::outlet::Outlet;
 use crate::shard::session::sessions::Sessions;
@@ -135,187 +135,11 @@ impl Delivery<'_> {
         }
     }
 
-    /// Charges a member's client for work that was done for it alone.
-    pub(crate) fn charge(
-        &mut self,
-        place: (RoomKey, MemberKey),
-        output: &mut MemberOutput,
-        time: Duration,
-    ) {
-        match output {
-            MemberOutput::Here(connection) => self.links.charge(*connection, self.env.now, time),
-            MemberOutput::Elsewhere(session) => {
-                if session.took == Duration::ZERO {
-                    self.queues.remote_dirty.push(place);
-                }
-                session.took += time;
-            }
-        }
-    }
-
-    /// Appends a message to a member's output, which is what `write` appends.
-    #[inline]
-    pub(crate) fn write(
-        &mut self,
-        place: (RoomKey, MemberKey),
-        member: &mut Member,
-        kind: Kind,
-        write: impl FnOnce(Format, &mut Vec<u8>),
-    ) {
-        let mut bytes = 0;
-        let write = |format, out: &mut Vec<u8>| {
-            let start = out.len();
-            write(format, out);
-            bytes = out.len() - start;
-        };
-        match &mut member.output {
-            MemberOutput::Here(connection) => self.outlet().write(*connection, kind, write),
-            MemberOutput::Elsewhere(session) => {
-                if session.held && kind == Kind::Fleeting {
-                    return;
-                }
-                if session.out.is_empty() {
-                    self.queues.remote_dirty.push(place);
-                }
-                match std::mem::take(&mut session.lost) {
-                    0 => {}
-                    lost => pack_lost(&mut session.out, lost),
-                }
-                pack(&mut session.out, kind, |out| write(member.format, out));
-                // As the log that it goes to. Not for each message, which would move the rest.
-                let bytes_max = self.env.node.config.resume_bytes_max;
-                if session.held && session.out.len() > 2 * bytes_max {
-                    trim(&mut session.out, bytes_max);
-                }
-            }
-        }
-        self.queues.traffic.sent(place.0, bytes);
-    }
-
-    /// Appends a message to a member's output.
-    pub(crate) fn send(
-        &mut self,
-        place: (RoomKey, MemberKey),
-        member: &mut Member,
-        message: &ServerMessage<'_>,
-    ) {
-        let kind = Kind::of(message, Some(member.number));
-        self.write(place, member, kind, |format, out| message.encode(format, out));
-    }
-
-    /// Appends an event, unless the member's client is too slow for it; then the connection is
-    /// given up.
-    pub(crate) fn event(
-        &mut self,
-        place: (RoomKey, MemberKey),
-        member: &mut Member,
-        event: EventHeader,
-        payload: &[u8],
-    ) {
-        member.events += 1;
-        if !self.has_space(&member.output, payload.len() + EVENT_HEADER_BYTES_MAX) {
-            if let MemberOutput::Elsewhere(session) = &mut member.output {
-                if session.lost == 0 && session.out.is_empty() {
-                    self.queues.remote_dirty.push(place);
-                }
-                session.lost += 1;
-            }
-            return self.doom(member, true);
-        }
-        let (number, sequence) = (member.number, member.events);
-        // The room's own version would tell of syncs that changed nothing for this player.
-        let version = member.latest();
-        self.write(place, member, Kind::Counted(Some(number)), |format, out| {
-            let EventHeader { index, name, .. } = event;
-            server::write_event(format, out, number, sequence, version, index, name, payload);
-        });
-    }
-
-    /// Whether a member's outbox has space for `bytes` more. An empty one takes any message.
-    pub(crate) fn has_space(&self, output: &MemberOutput, bytes: usize) -> bool {
-        let waiting = match output {
-            MemberOutput::Here(connection) => self.links.unsent(*connection).len(),
-            // Its log has a limit of its own.
-            MemberOutput::Elsewhere(session) if session.held => 0,
-            MemberOutput::Elsewhere(session) => session.in_flight + session.out.len(),
-        };
-        waiting == 0 || waiting + bytes <= self.env.node.config.outbox_bytes_max
-    }
-
-    /// Whether a member's session takes only what is counted.
-    pub(crate) fn is_held(&self, member: &Member) -> bool {
-        match &member.output {
-            MemberOutput::Here(connection) => self.links.is_held(*connection),
-            MemberOutput::Elsewhere(session) => session.held,
-        }
-    }
-
-    /// Gives up a member's connection: too much waits for it. `unless_away`: a session that turns out
-    /// to have no connection goes on.
-    pub(crate) fn doom(&mut self, member: &mut Member, unless_away: bool) {
-        match &mut member.output {
-            MemberOutput::Here(connection) => self.links.doom_unread(self.env, *connection),
-            MemberOutput::Elsewhere(session) if !session.doomed => {
-                session.doomed = true;
-                let (shard, connection) = (session.shard, session.connection);
-                let (code, text) = unread(&self.env.node.config);
-                self.post(shard, ShardMail::Doom { connection, code, text, unless_away });
-            }
-            MemberOutput::Elsewhere(_) => {}
-        }
-    }
-
-    /// Sends a member's output to its session's shard.
-    pub(crate) fn ship(&mut self, member: &mut Member) {
-        let MemberOutput::Elsewhere(session) = &mut member.output else { return };
-        if session.entering != session.entering_counted {
-            let (before, after) = (session.entering_counted, session.entering);
-            session.entering_counted = after;
-            let (connection, number) = (session.connection, member.number);
-            let holds = ShardMail::Holds { connection, number, before, after };
-            self.post(session.shard, holds);
-        }
-        if !session.out.is_empty()
-            || session.done > 0
-            || session.lost > 0
-            || session.took > Duration::ZERO
-        {
-            match std::mem::take(&mut session.lost) {
-                0 => {}
-                lost => pack_lost(&mut session.out, lost),
-            }
-            let bytes = std::mem::take(&mut session.out);
-            let done = std::mem::take(&mut session.done);
-            let took = std::mem::take(&mut session.took);
-            session.in_flight += bytes.len();
-            let (shard, connection, number) = (session.shard, session.connection, member.number);
-            self.post(shard, ShardMail::Output { connection, number, done, took, bytes });
-        }
-    }
-
-    /// The member has left its room: its output is sent, then its session is informed.
-    /// `answered` is the request to leave that was answered, if it was one.
-    pub(crate) fn part(
-        &mut self,
-        place: (RoomKey, MemberKey),
-        mut member: Member,
-        answered: Option<RequestNumber>,
-    ) {
-        let _ = self.take_held(place, &mut member);
-        self.ship(&mut member);
-        match member.output {
-            MemberOutput::Here(connection) => {
-                if let Some(session) = self.sessions.get_mut(connection) {
-                    session.left(member.number, member.snapshots);
-                }
-            }
-            MemberOutput::Elsewhere(session) => {
-                let (connection, number, snapshots) =
-                    (session.connection, member.number, member.snapshots);
-                let ended = ShardMail::Ended { connection, number, snapshots, answered };
-                self.post(session.shard, ended);
-            }
-        }
+    /// The member has left its room: its session is informed. `answered` is the request to leave
+    /// that was answered, if it was one.
+    pub(crate) fn part(&mut self, mut member: Member, answered: Option<RequestNumber>) {
+        let _ = self.take_held(&mut member);
+        self.leave(&member, answered);
     }
 }
 
@@ -395,7 +219,7 @@ impl RoomOutput for HostedRoomOutput<'_> {
         }
         if Self::is_answer(member, request) {
             let kind = Kind::Counted(Some(member.number));
-            self.delivery.write((self.room, key), member, kind, |format, out| {
+            self.delivery.write(self.room, member, kind, |format, out| {
                 server::write_reply(format, out, request, payload);
             });
         }
@@ -423,7 +247,7 @@ impl RoomOutput for HostedRoomOutput<'_> {
             let (code, retry_after_ms) = (error.code(), error.retry_after_ms());
             let message =
                 ServerMessage::Error(server::Error { request, room, code, text, retry_after_ms });
-            self.delivery.send((self.room, key), member, &message);
+            self.delivery.send(self.room, member, &message);
         }
     }
 
@@ -438,7 +262,7 @@ impl RoomOutput for HostedRoomOutput<'_> {
             capture.event(member.player, event, payload);
         }
         match &mut member.standing {
-            Standing::Live => self.delivery.event((self.room, key), member, event, payload),
+            Standing::Live => self.delivery.event(self.room, member, event, payload),
             Standing::Entering(_) => {
                 self.delivery.hold_event((self.room, key), member, event, payload);
             }
@@ -457,15 +281,15 @@ impl RoomOutput for HostedRoomOutput<'_> {
         let Some(join) = self.members.get_mut(key).and_then(Member::take_held) else { return };
         let Some(mut member) = self.members.remove(key) else { return };
         self.delivery.env.node.directory.release(self.id);
-        let _ = self.delivery.take_held((self.room, key), &mut member);
-        self.delivery.ship(&mut member);
-        match member.output {
-            MemberOutput::Here(connection) => {
-                self.delivery.queues.refusals.push_back((connection, join, why.clone()));
+        let _ = self.delivery.take_held(&mut member);
+        let error = why.clone();
+        match member.link {
+            MemberLink::Local(connection) => {
+                self.delivery.queues.refusals.push_back((connection, join, error));
             }
-            MemberOutput::Elsewhere(session) => {
-                let (connection, error) = (session.connection, why.clone());
-                self.delivery.post(session.shard, ShardMail::Refused { connection, join, error });
+            MemberLink::Remote(link) => {
+                let refused = ShardMail::Refused { connection: link.connection(), join, error };
+                self.delivery.post(link.shard, refused);
             }
         }
     }
@@ -489,26 +313,17 @@ impl RoomOutput for HostedRoomOutput<'_> {
             }
             // The join that asked the room finds it gone, and answers.
             Standing::Entering(_) => {
-                let _ = self.delivery.take_held((self.room, key), &mut member);
-                return self.delivery.ship(&mut member);
+                let _ = self.delivery.take_held(&mut member);
+                return;
             }
         };
-        self.delivery.send((self.room, key), &mut member, &message);
-        let (shard, connection) = match &member.output {
-            MemberOutput::Here(connection) => (self.delivery.env.shard, *connection),
-            MemberOutput::Elsewhere(session) => (session.shard, session.connection),
-        };
-        self.delivery.part((self.room, key), member, None);
+        self.delivery.send(self.room, &mut member, &message);
         // A client that sends far too much is not served elsewhere either.
         if why.code() == ErrorCode::TooFast {
-            let (code, text) = (ErrorCode::TooFast, why.text().to_owned());
-            if shard == self.delivery.env.shard {
-                self.delivery.links.doom(self.delivery.env, connection, code, text);
-            } else {
-                let doom = ShardMail::Doom { connection, code, text, unless_away: false };
-                self.delivery.post(shard, doom);
-            }
+            let text = why.text().to_owned();
+            self.delivery.close(&member.link, ErrorCode::TooFast, text, false);
         }
+        self.delivery.part(member, None);
     }
 
     fn publish(&mut self, publication: Publication) {

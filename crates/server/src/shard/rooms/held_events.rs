@@ -7,7 +7,8 @@ use playfield_wire::RoomNumber;
 use crate::shard::keys::{ConnectionKey, MemberKey, RoomKey};
 use crate::shard::mail::member::Farewell;
 use crate::shard::rooms::delivery::{Delivery, EVENT_HEADER_BYTES_MAX};
-use crate::shard::rooms::member::{HeldEvent, Member, MemberOutput, Standing};
+use crate::shard::rooms::link::MemberLink;
+use crate::shard::rooms::member::{HeldEvent, Member, Standing};
 use crate::shard::session::outlet::Outlet;
 
 impl Delivery<'_> {
@@ -20,7 +21,7 @@ impl Delivery<'_> {
         event: EventHeader,
         payload: &[u8],
     ) {
-        let is_away = self.is_held(member);
+        let is_away = self.is_held(&member.link);
         let config = &self.env.node.config;
         let (outbox_bytes_max, resume_bytes_max) =
             (config.outbox_bytes_max, config.resume_bytes_max);
@@ -30,9 +31,9 @@ impl Delivery<'_> {
         }
         let bytes = payload.len() + EVENT_HEADER_BYTES_MAX;
         let before = entering.events_bytes;
-        let session = match &member.output {
-            MemberOutput::Here(connection) => self.sessions.entering_bytes(*connection),
-            MemberOutput::Elsewhere(_) => before,
+        let session = match &member.link {
+            MemberLink::Local(connection) => self.sessions.entering_bytes(*connection),
+            MemberLink::Remote(_) => before,
         };
         // As the log of a session, which keeps one message of any size.
         let is_over = if is_away {
@@ -43,49 +44,26 @@ impl Delivery<'_> {
         if !is_over {
             entering.events_bytes += bytes;
             entering.events.push(HeldEvent { header: event, payload: payload.to_vec() });
-            return self.count_held(place, &mut member.output, before, before + bytes);
+            return self.holds(&member.link, before, before + bytes);
         }
         if is_away {
             entering.given_up = true;
             self.queues.given_up.push(place);
-            let _ = self.take_held(place, member);
+            let _ = self.take_held(member);
         } else {
-            self.doom(member, false);
+            self.doom(&mut member.link, false);
         }
     }
 
     /// Takes out the events that a member was to be sent.
-    pub(super) fn take_held(
-        &mut self,
-        place: (RoomKey, MemberKey),
-        member: &mut Member,
-    ) -> Vec<HeldEvent> {
+    pub(super) fn take_held(&mut self, member: &mut Member) -> Vec<HeldEvent> {
         let Standing::Entering(entering) = &mut member.standing else { return Vec::new() };
         let bytes = std::mem::take(&mut entering.events_bytes);
         let events = std::mem::take(&mut entering.events);
         if bytes > 0 {
-            self.count_held(place, &mut member.output, bytes, 0);
+            self.holds(&member.link, bytes, 0);
         }
         events
-    }
-
-    /// Counts a change of the events held for a member at the connection of its session.
-    fn count_held(
-        &mut self,
-        place: (RoomKey, MemberKey),
-        output: &mut MemberOutput,
-        before: usize,
-        after: usize,
-    ) {
-        match output {
-            MemberOutput::Here(connection) => {
-                self.outlet().holds_events(*connection, before, after);
-            }
-            MemberOutput::Elsewhere(session) => {
-                session.entering = after;
-                self.queues.remote_dirty.push(place);
-            }
-        }
     }
 }
 

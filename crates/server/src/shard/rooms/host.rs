@@ -51,8 +51,6 @@ pub(crate) struct RoomHost {
 /// The work that the output of rooms leaves.
 #[derive(Default)]
 pub(crate) struct Queues {
-    /// Members elsewhere with output to be sent.
-    pub(in crate::shard) remote_dirty: Vec<(RoomKey, MemberKey)>,
     /// Seats of players without a connection that are taken from them once the rooms have had their
     /// turn.
     pub(in crate::shard) given_up: Vec<(RoomKey, MemberKey)>,

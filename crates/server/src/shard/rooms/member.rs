@@ -1,28 +1,24 @@
 //! A session's seat in a room, as the room's shard keeps it.
 
 use std::borrow::Cow;
-use std::collections::VecDeque;
-use std::sync::Arc;
-use std::time::Duration;
 
 use playfield_room::{EventHeader, PlayerId};
 use playfield_session::{SentHistory, SyncHistory};
 use playfield_wire::server::{self, ServerMessage};
 use playfield_wire::{ErrorCode, Format, RequestNumber, RoomNumber};
 
-use crate::addresses::Address;
 use crate::shard::allowance::Allowance;
-use crate::shard::keys::{ConnectionKey, OfMember};
-use crate::shard::mail::Act;
+use crate::shard::keys::OfMember;
 use crate::shard::mail::join::JoinRequest;
-use crate::shard::mail::member::{Farewell, ResumeCopy};
+use crate::shard::mail::member::Farewell;
+use crate::shard::rooms::link::MemberLink;
 use crate::shard::slab::Slab;
 
 pub(crate) type Members = Slab<OfMember, Member>;
 
-/// One seat: where its output goes, and what its client has.
+/// One seat: the link to its session, and what its client has.
 pub(crate) struct Member {
-    pub(crate) output: MemberOutput,
+    pub(crate) link: MemberLink,
     pub(crate) format: Format,
     pub(crate) standing: Standing,
     /// The room's number in the session.
@@ -80,71 +76,6 @@ pub(crate) struct Entering {
 pub(crate) struct HeldEvent {
     pub(crate) header: EventHeader,
     pub(crate) payload: Vec<u8>,
-}
-
-/// The destination of a member's output.
-pub(crate) enum MemberOutput {
-    /// Into the outbox of a connection of this shard.
-    Here(ConnectionKey),
-    /// To a session of another shard.
-    Elsewhere(Box<RemoteSession>),
-}
-
-/// A session of another shard.
-pub(crate) struct RemoteSession {
-    pub(crate) shard: u16,
-    pub(crate) connection: ConnectionKey,
-    /// The output that goes there at the end of the turn.
-    pub(crate) out: Vec<u8>,
-    /// How many bytes went there and are not known to be written.
-    pub(crate) in_flight: usize,
-    /// Whether it is given up: too much was in flight. If it turns out to be away, it goes on, and
-    /// what it was not sent meanwhile is lost.
-    pub(crate) doomed: bool,
-    /// How many counted messages it was not sent since `out` was last added to.
-    pub(crate) lost: u32,
-    /// How many bytes of events are held for it.
-    pub(crate) entering: usize,
-    /// How many of these its connection counts.
-    pub(crate) entering_counted: usize,
-    /// Whether it takes only what is counted: it has no connection, or is being resumed.
-    pub(crate) held: bool,
-    /// How many of its acts were done since its shard was last informed.
-    pub(crate) done: u32,
-    /// How long snapshots for it took since its shard was last informed.
-    pub(crate) took: Duration,
-    /// The address that its client connects from.
-    pub(crate) address: Arc<Address>,
-    /// The return of its client that waits for what brings the copy up to date, if one does.
-    pub(crate) resume_copy: Option<ResumeCopy>,
-    /// Acts that wait until its client has read more of what it was sent.
-    pub(crate) waiting: VecDeque<Act>,
-}
-
-impl RemoteSession {
-    pub(crate) fn new(shard: u16, connection: ConnectionKey, address: Arc<Address>) -> Self {
-        Self {
-            shard,
-            connection,
-            out: Vec::new(),
-            in_flight: 0,
-            doomed: false,
-            lost: 0,
-            entering: 0,
-            entering_counted: 0,
-            held: false,
-            done: 0,
-            took: Duration::ZERO,
-            address,
-            resume_copy: None,
-            waiting: VecDeque::new(),
-        }
-    }
-
-    /// Whether more than `outbox_high_bytes` wait for the client.
-    pub(crate) fn is_behind(&self, high_bytes: usize) -> bool {
-        self.in_flight + self.out.len() > high_bytes
-    }
 }
 
 impl Member {
@@ -207,7 +138,7 @@ impl Member {
     }
 
     pub(crate) fn entering(
-        output: MemberOutput,
+        link: MemberLink,
         format: Format,
         snapshots: Allowance,
         number: RoomNumber,
@@ -224,7 +155,7 @@ impl Member {
             given_up: false,
         };
         Self {
-            output,
+            link,
             format,
             standing: Standing::Entering(Box::new(entering)),
             number,

@@ -10,6 +10,7 @@ mod founding;
 mod held_events;
 pub(crate) mod host;
 pub(crate) mod lateness;
+pub(crate) mod link;
 pub(crate) mod member;
 mod operating;
 mod queue;

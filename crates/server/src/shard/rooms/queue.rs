@@ -11,7 +11,7 @@ use crate::shard::lines::Host;
 use crate::shard::mail::ShardMail;
 use crate::shard::mail::member::ResumeCopy;
 use crate::shard::rooms::host::{Below, RoomHost};
-use crate::shard::rooms::member::MemberOutput;
+use crate::shard::rooms::link::MemberLink;
 use crate::shard::session::resuming::Step;
 use crate::shard::snapshots::{Payer, Waiting};
 
@@ -49,11 +49,11 @@ impl RoomHost {
         let connection = match waiting {
             Waiting::Session(key) => key,
             Waiting::Member(room, member) => {
-                match &self.rooms.get(room)?.members.get(member)?.output {
-                    MemberOutput::Here(connection) => *connection,
-                    MemberOutput::Elsewhere(session) => {
-                        let host = Host(Arc::clone(&session.address));
-                        return Some(Payer { host, session: (session.shard, session.connection) });
+                match &self.rooms.get(room)?.members.get(member)?.link {
+                    MemberLink::Local(connection) => *connection,
+                    MemberLink::Remote(link) => {
+                        let host = Host(Arc::clone(&link.address));
+                        return Some(Payer { host, session: (link.shard, link.connection()) });
                     }
                 }
             }

@@ -12,14 +12,15 @@ use playfield_wire::{Format, RoomNumber};
 use crate::room_id::RoomId;
 use crate::shard::connection::Kind;
 use crate::shard::connection::patience::Patience;
+use crate::shard::frames::Frame;
 use crate::shard::keys::{MemberKey, RoomKey};
-use crate::shard::mail::ShardMail;
 use crate::shard::mail::member::ResumeCopy;
 use crate::shard::rooms::Hosted;
 use crate::shard::rooms::delivery::Delivery;
 use crate::shard::rooms::host::{Below, RoomHost};
-use crate::shard::rooms::member::{Member, MemberOutput, Standing};
-use crate::shard::rooms::sync::{Versioned, is_behind, is_loaded, snapshot_rate};
+use crate::shard::rooms::link::MemberLink;
+use crate::shard::rooms::member::{Member, Standing};
+use crate::shard::rooms::sync::{Versioned, snapshot_rate};
 use crate::shard::snapshots::Waiting;
 
 impl RoomHost {
@@ -37,8 +38,8 @@ impl RoomHost {
         self.make_up_for_syncs(below, room);
         let Some(hosted) = self.rooms.get_mut(room) else { return };
         let Some(member) = hosted.members.get_mut(key) else { return };
-        let is_behind = is_behind(&mut delivery!(below, self), member)
-            || is_loaded(&mut delivery!(below, self), &member.output);
+        let mut delivery = delivery!(below, self);
+        let is_behind = delivery.is_behind(&member.link) || delivery.is_loaded(&member.link);
         let is_live = matches!(member.standing, Standing::Live);
         member.wants_snapshot = is_behind || is_live;
         let ready_at = member.snapshots.ready_at(rate);
@@ -57,8 +58,8 @@ impl RoomHost {
     ) {
         let Some(hosted) = self.rooms.get_mut(room) else { return };
         let Some(member) = hosted.members.get_mut(key) else { return };
-        if let MemberOutput::Elsewhere(session) = &member.output
-            && let Some(resume_copy) = session.resume_copy
+        if let MemberLink::Remote(link) = &member.link
+            && let Some(resume_copy) = link.resume_copy
         {
             return self.resume_copy_for_other(below, room, key, resume_copy);
         }
@@ -80,8 +81,8 @@ impl RoomHost {
         let Some(hosted) = self.rooms.get_mut(room) else { return };
         let clock = hosted.clock(below.env.now);
         let Some(member) = hosted.members.get_mut(key) else { return };
-        let is_behind = is_behind(&mut delivery!(below, self), member)
-            || is_loaded(&mut delivery!(below, self), &member.output);
+        let mut delivery = delivery!(below, self);
+        let is_behind = delivery.is_behind(&member.link) || delivery.is_loaded(&member.link);
         if is_behind || !matches!(member.standing, Standing::Live) {
             // It is asked for again when the client has read that.
             return;
@@ -93,8 +94,7 @@ impl RoomHost {
         member.wants_snapshot = false;
         member.snapshots.take(below.env.now, rate);
         let now = Versioned { epoch: hosted.epoch, clock, history: &hosted.history };
-        let (room, place) = (&mut *hosted.room, (room, key));
-        snapshot(&mut delivery!(below, self), place, member, room, now);
+        snapshot(&mut delivery!(below, self), room, member, &mut *hosted.room, now);
     }
 
     /// Sends `joined` to a member that was there at the last sync, and had to wait for its turn.
@@ -106,18 +106,16 @@ impl RoomHost {
         let named = (hosted.id, hosted.room_type);
         let Some(member) = hosted.members.get_mut(key) else { return };
         // The next sync is for these, or what ends their wait.
-        if delivery!(below, self).is_held(member)
-            || is_loaded(&mut delivery!(below, self), &member.output)
-        {
+        let mut delivery = delivery!(below, self);
+        if delivery.is_held(&member.link) || delivery.is_loaded(&member.link) {
             return;
         }
-        if !delivery!(below, self).has_space(&member.output, 0) {
-            return delivery!(below, self).doom(member, false);
+        if !delivery.has_space(&member.link, 0) {
+            return delivery.doom(&mut member.link, false);
         }
         member.snapshots.take(below.env.now, rate);
         let now = Versioned { epoch: hosted.epoch, clock, history: &hosted.history };
-        let (room, place) = (&mut *hosted.room, (room, key));
-        enter(&mut delivery!(below, self), place, member, room, named, now);
+        enter(&mut delivery!(below, self), room, member, &mut *hosted.room, named, now);
     }
 
     /// Sends a session of another shard that has come back what brings the copy up to date.
@@ -136,13 +134,10 @@ impl RoomHost {
         };
         let Some(hosted) = self.rooms.get_mut(room) else { return };
         let Some(member) = hosted.members.get_mut(key) else { return };
-        // What it was sent comes before the answer.
-        delivery!(below, self).ship(member);
-        let MemberOutput::Elsewhere(session) = &mut member.output else { return };
-        session.resume_copy = None;
-        let (shard, connection, number) = (session.shard, session.connection, resume_copy.number);
-        let answer = ShardMail::CopyResumed { connection, room: member.number, number, body };
-        below.outbound.post(shard, answer);
+        let MemberLink::Remote(link) = &mut member.link else { return };
+        link.resume_copy = None;
+        let answer = Frame::CopyResumed { number: resume_copy.number, body: &body };
+        link.put(below.outbound, below.env.now, &answer);
     }
 
     /// The message that brings the copy of a client that has come back up to date: a patch from the
@@ -210,13 +205,13 @@ impl RoomHost {
 /// Sends a member that is seated `joined`, a snapshot and the events since it came.
 pub(super) fn enter(
     delivery: &mut Delivery<'_>,
-    place: (RoomKey, MemberKey),
+    key: RoomKey,
     member: &mut Member,
     room: &mut dyn AnyRoom,
     (id, room_type): (RoomId, u16),
     now: Versioned<'_>,
 ) {
-    let events = delivery.take_held(place, member);
+    let events = delivery.take_held(member);
     let Standing::Entering(entering) = &mut member.standing else { return };
     let request = entering.request;
     member.standing = Standing::Live;
@@ -235,19 +230,16 @@ pub(super) fn enter(
         silence_ms: Patience::of(room_type.settings).silence_ms(),
         grace_ms: u32::try_from(room_type.settings.grace_ms).unwrap_or(u32::MAX),
     });
-    delivery.send(place, member, &joined);
-    if let MemberOutput::Here(connection) = member.output {
-        delivery.sessions.told_joined(connection, member.number);
-    }
-    snapshot(delivery, place, member, room, now);
+    delivery.send_joined(key, member, &joined);
+    snapshot(delivery, key, member, room, now);
     for event in events {
-        delivery.event(place, member, event.header, &event.payload);
+        delivery.event(key, member, event.header, &event.payload);
     }
 }
 
 fn snapshot(
     delivery: &mut Delivery<'_>,
-    place: (RoomKey, MemberKey),
+    key: RoomKey,
     member: &mut Member,
     room: &mut dyn AnyRoom,
     now: Versioned<'_>,
@@ -255,7 +247,7 @@ fn snapshot(
     let (number, player) = (member.number, member.player);
     let version = now.clock.max(member.latest());
     member.is_now_at(version, room.version(), now.history);
-    delivery.write(place, member, Kind::Fleeting, |format, out| {
+    delivery.write(key, member, Kind::Fleeting, |format, out| {
         write_snapshot(room, player, format, number, (now.epoch, version), out);
     });
 }

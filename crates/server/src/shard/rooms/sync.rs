@@ -9,15 +9,13 @@ use playfield_state::{Beside, Probing, SyncProbe, beside};
 use playfield_wire::server::{self, ServerMessage, Versions};
 
 use crate::shard::allowance::Rate;
-use crate::shard::connection::Kind;
 use crate::shard::env::{Env, nanoseconds};
 use crate::shard::keys::{MemberKey, RoomKey};
-use crate::shard::parcels::pack;
 use crate::shard::rooms::Hosted;
 use crate::shard::rooms::delivery::Delivery;
 use crate::shard::rooms::host::{Below, RoomHost};
 use crate::shard::rooms::lateness::Cost;
-use crate::shard::rooms::member::{Member, MemberOutput, Standing};
+use crate::shard::rooms::member::{Member, Standing};
 use crate::shard::rooms::snapshots::{enter, write_snapshot};
 use crate::shard::snapshots::Waiting;
 
@@ -97,9 +95,8 @@ impl RoomHost {
         let has_rate = room.sync_hz() > 0;
         beside(Beside::Player);
         for (member_key, member) in members.iter_mut() {
-            let place = (key, member_key);
             let is_told = matches!(member.standing, Standing::Live);
-            if !is_told && delivery!(below, self).is_held(member) {
+            if !is_told && delivery!(below, self).is_held(&member.link) {
                 // A client that is away is sent `joined` later.
                 continue;
             }
@@ -107,12 +104,12 @@ impl RoomHost {
                 Standing::Live => {
                     let before = member.sent;
                     let force = cause == Cause::Last;
-                    if patch(&mut delivery!(below, self), place, member, &mut **room, now, force) {
+                    if patch(&mut delivery!(below, self), key, member, &mut **room, now, force) {
                         waiting.push((member_key, member.snapshots.ready_at(rate)));
                     }
                     if is_check_due || (!has_rate && has_passed(every, before, member.sent)) {
                         beside(Beside::Checks);
-                        check(&mut delivery!(below, self), place, member, &mut **room);
+                        check(&mut delivery!(below, self), key, member, &mut **room);
                         beside(Beside::Player);
                     }
                 }
@@ -129,11 +126,11 @@ impl RoomHost {
                 Standing::Entering(entering)
                     if entering.seated
                         && cause != Cause::Last
-                        && is_loaded(&mut delivery!(below, self), &member.output) => {}
+                        && delivery!(below, self).is_loaded(&member.link) => {}
                 Standing::Entering(entering)
-                    if entering.seated && !delivery!(below, self).has_space(&member.output, 0) =>
+                    if entering.seated && !delivery!(below, self).has_space(&member.link, 0) =>
                 {
-                    delivery!(below, self).doom(member, false);
+                    delivery!(below, self).doom(&mut member.link, false);
                 }
                 Standing::Entering(entering)
                     if entering.seated
@@ -148,9 +145,9 @@ impl RoomHost {
                         member.snapshots.take(below.env.now, rate);
                     }
                     let began = below.env.stopwatch.read();
-                    enter(&mut delivery!(below, self), place, member, &mut **room, named, now);
+                    enter(&mut delivery!(below, self), key, member, &mut **room, named, now);
                     let took = below.env.stopwatch.read().saturating_sub(began);
-                    delivery!(below, self).charge(place, &mut member.output, took);
+                    delivery!(below, self).charge(&member.link, took);
                     below.sessions.snapshots.spent(below.env.now, took);
                 }
                 // Only while its own join is being asked for, and no sync runs then.
@@ -215,7 +212,7 @@ impl RoomHost {
         if std::mem::take(&mut member.lagging) && matches!(member.standing, Standing::Live) {
             let now = Versioned { epoch: hosted.epoch, clock, history: &hosted.history };
             let any = &mut *hosted.room;
-            if patch(&mut delivery!(below, self), (room, key), member, any, now, false) {
+            if patch(&mut delivery!(below, self), room, member, any, now, false) {
                 self.resync(below, room, key);
             }
         }
@@ -244,25 +241,6 @@ impl RoomHost {
     }
 }
 
-/// Whether earlier output is still on its way to a member's client.
-pub(super) fn is_behind(delivery: &mut Delivery<'_>, member: &Member) -> bool {
-    match &member.output {
-        MemberOutput::Here(connection) => delivery.links.lags(*connection),
-        MemberOutput::Elsewhere(session) => session.in_flight > 0 || session.held,
-    }
-}
-
-/// Whether too much waits for a member's client for a snapshot to follow it. When the client has
-/// read it, the member [catches up](RoomHost::catch_up).
-pub(super) fn is_loaded(delivery: &mut Delivery<'_>, output: &MemberOutput) -> bool {
-    match output {
-        MemberOutput::Here(connection) => delivery.links.is_loaded(*connection),
-        MemberOutput::Elsewhere(session) => {
-            session.is_behind(delivery.env.node.config.outbox_high_bytes)
-        }
-    }
-}
-
 /// How often a member is sent a snapshot because it came in or asked.
 pub(super) fn snapshot_rate(env: &Env) -> Rate {
     Rate::per_second("resyncs_per_second_max", env.node.config.resyncs_per_second_max)
@@ -276,7 +254,7 @@ pub(super) fn snapshot_rate(env: &Env) -> Rate {
 #[inline]
 fn patch(
     delivery: &mut Delivery<'_>,
-    place: (RoomKey, MemberKey),
+    key: RoomKey,
     member: &mut Member,
     room: &mut dyn AnyRoom,
     now: Versioned<'_>,
@@ -295,7 +273,7 @@ fn patch(
     let versions = Versions { base: member.sent, version };
     let (player, clean) = (member.player, member.clean);
     let mut bytes = 0;
-    let mut write = |out: &mut Vec<u8>| {
+    let write = |out: &mut Vec<u8>| {
         let (mut changed, start) = (true, out.len());
         if reaches {
             server::write_patch(format, out, number, versions, |out| {
@@ -307,29 +285,8 @@ fn patch(
         bytes = out.len() - start;
         changed
     };
-    let force = force && delivery.has_space(&member.output, 0) && !delivery.is_held(member);
-    let written = match &mut member.output {
-        MemberOutput::Here(connection) => {
-            delivery.links.append_unless_blocked(*connection, force, |dialect, out| {
-                let mut changed = false;
-                dialect.write_with(out, |out| changed = write(out));
-                changed
-            })
-        }
-        MemberOutput::Elsewhere(session) if (session.in_flight > 0 && !force) || session.held => {
-            None
-        }
-        MemberOutput::Elsewhere(session) => {
-            let start = session.out.len();
-            let changed = pack(&mut session.out, Kind::Fleeting, write);
-            if !changed {
-                session.out.truncate(start);
-            } else if start == 0 {
-                delivery.queues.remote_dirty.push(place);
-            }
-            Some(changed)
-        }
-    };
+    let force = force && delivery.has_space(&member.link, 0) && !delivery.is_held(&member.link);
+    let written = delivery.append_unless_behind(&mut member.link, force, write);
     match written {
         Some(true) => {
             member.sent = version;
@@ -337,7 +294,7 @@ fn patch(
             member.remember(now.history);
             delivery.env.counters.patches += 1;
             delivery.links.messages_out += 1;
-            delivery.queues.traffic.sent(place.0, bytes);
+            delivery.queues.traffic.sent(key, bytes);
         }
         // The client's copy equals this version of the room too.
         Some(false) => member.clean = synced,
@@ -360,7 +317,7 @@ fn needs_snapshot(delivery: &mut Delivery<'_>, member: &mut Member) -> bool {
     if !std::mem::replace(&mut member.lagging, true) {
         delivery.env.counters.conflated += 1;
     }
-    if is_behind(delivery, member) || is_loaded(delivery, &member.output) {
+    if delivery.is_behind(&member.link) || delivery.is_loaded(&member.link) {
         return false;
     }
     !std::mem::replace(&mut member.wants_snapshot, true)
@@ -386,13 +343,8 @@ pub(super) fn has_passed(every: u64, before: u64, now: u64) -> bool {
 /// Sends the digest of a copy that is as it should be now. All members get theirs at the same sync,
 /// since what everyone sees is gone through once for all of them. It leaves in one write with their
 /// patches.
-fn check(
-    delivery: &mut Delivery<'_>,
-    place: (RoomKey, MemberKey),
-    member: &mut Member,
-    room: &mut dyn AnyRoom,
-) {
-    if member.clean != room.version() || is_behind(delivery, member) {
+fn check(delivery: &mut Delivery<'_>, key: RoomKey, member: &mut Member, room: &mut dyn AnyRoom) {
+    if member.clean != room.version() || delivery.is_behind(&member.link) {
         return;
     }
     if let Some(digest) = room.digest(member.player, member.format) {
@@ -401,6 +353,6 @@ fn check(
             version: member.sent,
             digest,
         });
-        delivery.send(place, member, &message);
+        delivery.send(key, member, &message);
     }
 }

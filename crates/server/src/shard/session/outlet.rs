@@ -63,13 +63,13 @@ impl Outlet<'_> {
         }
     }
 
-    /// Counted messages of this room were too much to keep on their way here.
-    pub(crate) fn lose_messages(&mut self, key: ConnectionKey, room: RoomNumber, messages: u32) {
+    /// A counted message of this room was too much to keep on its way here.
+    pub(crate) fn lose_message(&mut self, key: ConnectionKey, room: RoomNumber) {
         let Some(connection) = self.links.get_mut(key) else { return };
         if let Some(session) = self.sessions.get_mut(key)
             && let Some(resumption) = session.resumption.as_mut()
         {
-            resumption.log.lose(Some(room), messages);
+            resumption.log.lose(Some(room), 1);
             connection.logged = narrowed(resumption.log.memory());
         }
     }

@@ -1,55 +1,92 @@
 //! Mail of sessions and rooms of other shards.
 
-use playfield_wire::{ErrorCode, RoomNumber};
+use playfield_wire::{ErrorCode, RequestNumber};
 
+use crate::shard::allowance::Allowance;
 use crate::shard::connection::Kind;
 use crate::shard::env::SHUTTING_DOWN;
+use crate::shard::frames::{Frame, Stay};
 use crate::shard::keys::{ConnectionKey, Seat};
 use crate::shard::mail::ShardMail;
 use crate::shard::mail::join::{Departure, Purpose};
-use crate::shard::parcels::{Parcel, unpack};
-use crate::shard::session::Session;
+use crate::shard::session::messages::not_joined;
 use crate::shard::session::moving::Moving;
 use crate::shard::session::outlet::Outlet;
+use crate::shard::session::{Session, SessionRoom};
 
 impl Outlet<'_> {
-    /// On the session's shard: output of a room elsewhere.
-    pub(in crate::shard) fn forward(
-        &mut self,
-        key: ConnectionKey,
-        number: RoomNumber,
-        done: u32,
-        bytes: &[u8],
-    ) {
-        let Some(connection) = self.links.get_mut(key) else { return };
-        let Some(session) = self.sessions.get_mut(key) else { return };
-        let Some(room) = session.room_mut(number) else { return };
-        room.acts = room.acts.saturating_sub(done);
-        if bytes.is_empty() {
-            return self.read_again(key);
-        }
-        let is_first = room.request.is_some();
-        room.undelivered += bytes.len();
-        connection.owes_receipts = true;
-        let is_held = connection.held;
-        for (at, parcel) in unpack(bytes, number).enumerate() {
-            match parcel {
-                // The room sends state again once the client is back.
-                Parcel::Message(Kind::Fleeting, _) if is_held => {}
-                Parcel::Message(kind, body) => {
-                    self.write(key, kind, |_, out| out.extend_from_slice(body));
-                }
-                Parcel::Lost(messages) => self.lose_messages(key, number, messages),
-            }
-            if is_first && at == 0 {
+    /// On the session's shard: does what a room elsewhere says.
+    pub(in crate::shard) fn take_frame(&mut self, stay: Stay, frame: Frame<'_>) {
+        let Stay { connection: key, room: number } = stay;
+        match frame {
+            Frame::Seated(seat) => self.seated(key, number, seat),
+            Frame::Joined(body) => {
+                self.pass_on(stay, Kind::Counted(Some(number)), body);
                 self.sessions.told_joined(key, number);
             }
+            Frame::Message(kind, body) => self.pass_on(stay, kind, body),
+            Frame::Lost => self.lose_message(key, number),
+            Frame::Done => {
+                if let Some(room) = self.stay_mut(stay) {
+                    room.acts = room.acts.saturating_sub(1);
+                    self.read_again(key);
+                }
+            }
+            Frame::Took(time) => self.links.charge(key, self.env.now, time),
+            Frame::Holds { before, after } => self.holds_elsewhere(key, number, (before, after)),
+            Frame::CopyResumed { number: resumes, body } => {
+                self.copy_resumed_elsewhere(key, number, resumes, body);
+            }
+            Frame::Doom { code, text, unless_away } => {
+                if !(unless_away && self.links.is_held(key)) {
+                    self.links.doom(self.env, key, code, text.to_owned());
+                }
+            }
+            Frame::Left { snapshots, answered } => self.left_elsewhere(stay, snapshots, answered),
+        }
+    }
+
+    fn stay_mut(&mut self, stay: Stay) -> Option<&mut SessionRoom> {
+        self.sessions.get_mut(stay.connection)?.room_mut(stay.room)
+    }
+
+    /// Passes a message of a room elsewhere on to the client.
+    fn pass_on(&mut self, stay: Stay, kind: Kind, body: &[u8]) {
+        let key = stay.connection;
+        let Some(room) = self.stay_mut(stay) else { return };
+        room.undelivered += body.len();
+        let Some(connection) = self.links.get_mut(key) else { return };
+        connection.owes_receipts = true;
+        let is_held = connection.held;
+        // A room sends state again once the client is back.
+        if !(is_held && kind == Kind::Fleeting) {
+            self.write(key, kind, |_, out| out.extend_from_slice(body));
         }
         if is_held {
             // It is where it will be kept.
             self.send_receipts(key);
         }
+    }
+
+    /// A session has left a room elsewhere.
+    fn left_elsewhere(
+        &mut self,
+        stay: Stay,
+        snapshots: Allowance,
+        answered: Option<RequestNumber>,
+    ) {
+        let Stay { connection: key, room: number } = stay;
+        let session = self.sessions.get_mut(key);
+        let room = session.and_then(|session| session.left(number, snapshots));
+        // The session was taken out for another reason while its request was on the way.
+        if let Some(request) = room.and_then(|room| room.leaving)
+            && answered != Some(request)
+        {
+            self.send_error(key, Some(request), None, &not_joined(number));
+        }
         self.read_again(key);
+        // It may wait for this room.
+        self.go_on_resuming(key);
     }
 
     /// On the session's shard: reads on, if rooms elsewhere have done enough of what they were

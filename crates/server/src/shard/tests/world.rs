@@ -984,7 +984,6 @@ impl World {
         self.shards[index].end_input();
         self.shards[index].advance();
         self.change_places(index);
-        self.shards[index].finish();
         while let Some(key) = self.shards[index].next_dirty() {
             if !self.shards[index].links.is_blocked(key) {
                 self.flush(index, key);
@@ -1010,7 +1009,6 @@ impl World {
                 self.settle(client, index, key);
             }
         }
-        self.shards[index].finish();
         for target in 0..self.shards.len() {
             let space = self.space[target].saturating_sub(self.parcels[target].len());
             let mail = self.shards[index].outbound.outgoing(target as u16);
