@@ -167,6 +167,7 @@ impl Shard {
             ShardMail::ResumeEnded { room, member } => {
                 self.host.member_resume_ended(&mut below!(self), room, member);
             }
+            ShardMail::Blocked { room, member } => self.host.member_blocked(room, member),
             ShardMail::Receive { room, member, bytes } => {
                 self.host.receive(&mut below!(self), room, member, bytes);
             }

@@ -290,6 +290,7 @@ impl Shard {
             self.apply_effects();
             return self.links.count_bytes(key);
         }
+        outlet!(self).note_blocked(key);
         // Its answer would tell how long the client takes to read.
         if let Some(session) = self.sessions.get_mut(key)
             && let Some(round_trips) = session.round_trips()

@@ -47,7 +47,10 @@ pub(crate) enum ShardMail {
     ResumeCopy { room: RoomKey, member: MemberKey, resume_copy: ResumeCopy },
     /// To the room's shard: the session takes output again.
     ResumeEnded { room: RoomKey, member: MemberKey },
-    /// To the room's shard: `bytes` of messages for a member were written to the transport.
+    /// To the room's shard: more waits for a member's client than its transport takes.
+    Blocked { room: RoomKey, member: MemberKey },
+    /// To the room's shard: all that waited for a member's client was written to the transport,
+    /// with `bytes` of messages of the room.
     Receive { room: RoomKey, member: MemberKey, bytes: usize },
     /// To the session's shard: the room, or its shard, did not agree.
     Refused { connection: ConnectionKey, join: Box<JoinRequest>, error: Error },

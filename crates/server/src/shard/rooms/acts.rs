@@ -217,7 +217,7 @@ impl RoomHost {
         let mut is_ready = true;
         if let Some(link) = self.remote_link(room, member) {
             (link.held, link.doomed) = (false, false);
-            is_ready = link.unconfirmed(below.env.turn) == 0;
+            is_ready = !link.is_behind(below.env.turn);
         }
         if is_ready {
             self.catch_up(below, room, member);
@@ -259,6 +259,13 @@ impl RoomHost {
         }
     }
 
+    /// On the room's shard: more waits for the client of a member elsewhere than its transport takes.
+    pub(in crate::shard) fn member_blocked(&mut self, room: RoomKey, key: MemberKey) {
+        if let Some(link) = self.remote_link(room, key) {
+            link.blocked = true;
+        }
+    }
+
     /// On the room's shard: messages for a member elsewhere were passed on.
     pub(in crate::shard) fn receive(
         &mut self,
@@ -269,7 +276,7 @@ impl RoomHost {
     ) {
         let Some(link) = self.remote_link(room, key) else { return };
         link.confirm(bytes);
-        if link.unconfirmed(below.env.turn) == 0 {
+        if !link.is_behind(below.env.turn) {
             self.catch_up(below, room, key);
         }
         let high_bytes = below.env.node.config.outbox_high_bytes;

@@ -356,6 +356,7 @@ impl Outlet<'_> {
             grace: Duration::MAX,
             joined_at: 0,
             undelivered: 0,
+            told_blocked: false,
             acts: 0,
             leaving: None,
         });
@@ -480,6 +481,9 @@ impl Outlet<'_> {
             let asks_at = heard.saturating_add(room.patience.ask);
             self.links.look_by(key, asks_at);
             self.measure_for(key, number, settings);
+        }
+        if self.links.is_blocked(key) {
+            self.note_blocked(key);
         }
         self.seated_away(key, seat);
     }

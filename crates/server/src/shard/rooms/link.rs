@@ -40,6 +40,8 @@ pub(crate) enum MemberLink {
 pub(crate) struct RemoteLink {
     pub(crate) shard: u16,
     stay: Stay,
+    /// Whether more waits for the client than its transport takes.
+    pub(crate) blocked: bool,
     /// The bytes of messages that are not known to be passed on.
     unconfirmed: usize,
     /// How many of these were appended before the turn of the last, which is the turn `appended_in`.
@@ -63,6 +65,7 @@ impl RemoteLink {
         Self {
             shard,
             stay,
+            blocked: false,
             unconfirmed: 0,
             earlier: 0,
             appended_in: 0,
@@ -78,9 +81,11 @@ impl RemoteLink {
         self.stay.connection
     }
 
-    /// The bytes of messages of earlier turns that are not known to be passed on.
-    pub(crate) fn unconfirmed(&self, turn: u64) -> usize {
-        if self.appended_in == turn { self.earlier } else { self.unconfirmed }
+    /// Whether the client has yet to read something: the transport is full, or messages of earlier
+    /// turns are not known to be passed on.
+    pub(crate) fn is_behind(&self, turn: u64) -> bool {
+        let unconfirmed = if self.appended_in == turn { self.earlier } else { self.unconfirmed };
+        self.blocked || unconfirmed > 0
     }
 
     /// Whether more than `high_bytes` wait for the client.
@@ -88,8 +93,9 @@ impl RemoteLink {
         self.unconfirmed > high_bytes
     }
 
-    /// The session's shard has passed on this many bytes of messages.
+    /// The session's shard has passed on this many bytes of messages, and the transport is empty.
     pub(crate) fn confirm(&mut self, bytes: usize) {
+        self.blocked = false;
         self.unconfirmed = self.unconfirmed.saturating_sub(bytes);
         self.earlier = self.earlier.saturating_sub(bytes);
     }
@@ -228,7 +234,7 @@ impl Delivery<'_> {
             }
             MemberLink::Remote(link) => {
                 let turn = self.env.turn;
-                if (link.unconfirmed(turn) > 0 && !force) || link.held {
+                if (link.is_behind(turn) && !force) || link.held {
                     return None;
                 }
                 Some(link.append(self.outbound, turn, Kind::Fleeting, write))
@@ -240,7 +246,7 @@ impl Delivery<'_> {
     pub(crate) fn is_behind(&mut self, link: &MemberLink) -> bool {
         match link {
             MemberLink::Local(connection) => self.links.lags(*connection),
-            MemberLink::Remote(link) => link.unconfirmed(self.env.turn) > 0 || link.held,
+            MemberLink::Remote(link) => link.is_behind(self.env.turn) || link.held,
         }
     }
 

@@ -135,6 +135,8 @@ pub(crate) struct SessionRoom {
     pub(crate) joined_at: u64,
     /// Bytes from the room's shard whose writing is not confirmed yet.
     pub(crate) undelivered: usize,
+    /// A room of another shard was told that the client is blocked.
+    pub(crate) told_blocked: bool,
     /// How many acts went to the room's shard that are not done.
     pub(crate) acts: u32,
     /// The request to leave that is on its way to the room's shard. The client may send the room

@@ -85,8 +85,9 @@ impl Outlet<'_> {
             self.send_error(key, Some(request), None, &not_joined(number));
         }
         self.read_again(key);
-        // It may wait for this room.
+        // It may wait for this room: to go on on its way back, or to end.
         self.go_on_resuming(key);
+        self.expire_away(key);
     }
 
     /// On the session's shard: reads on, if rooms elsewhere have done enough of what they were
@@ -101,20 +102,34 @@ impl Outlet<'_> {
         }
     }
 
+    /// On the session's shard: a write has left bytes behind. Rooms elsewhere send no patches until
+    /// they are written, as those here.
+    pub(in crate::shard) fn note_blocked(&mut self, key: ConnectionKey) {
+        let Some(session) = self.sessions.get_mut(key) else { return };
+        for of in &mut session.rooms {
+            if let Some(Seat { shard, room, member }) = of.seat
+                && shard != self.env.shard
+                && !std::mem::replace(&mut of.told_blocked, true)
+            {
+                self.outbound.post(shard, ShardMail::Blocked { room, member });
+                if let Some(connection) = self.links.get_mut(key) {
+                    connection.owes_receipts = true;
+                }
+            }
+        }
+    }
+
     /// On the session's shard: confirms to rooms elsewhere that their output was written.
     pub(super) fn send_receipts(&mut self, key: ConnectionKey) {
         let Some(session) = self.sessions.get_mut(key) else { return };
-        let mut receipts = Vec::new();
-        for room in &mut session.rooms {
-            let bytes = std::mem::take(&mut room.undelivered);
-            if let Some(Seat { shard, room, member }) = room.seat
-                && bytes > 0
+        for of in &mut session.rooms {
+            let bytes = std::mem::take(&mut of.undelivered);
+            let was_blocked = std::mem::take(&mut of.told_blocked);
+            if let Some(Seat { shard, room, member }) = of.seat
+                && (bytes > 0 || was_blocked)
             {
-                receipts.push((shard, ShardMail::Receive { room, member, bytes }));
+                self.outbound.post(shard, ShardMail::Receive { room, member, bytes });
             }
-        }
-        for (shard, mail) in receipts {
-            self.outbound.post(shard, mail);
         }
     }
 

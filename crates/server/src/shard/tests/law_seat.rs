@@ -93,6 +93,8 @@ pub(super) struct Seat {
     lost: BTreeSet<RoomNumber>,
     /// By the rooms' numbers.
     copies: BTreeMap<RoomNumber, Copy>,
+    /// All messages that it has heard.
+    pub(super) heard: Vec<Vec<u8>>,
 }
 
 impl Seat {
@@ -115,6 +117,7 @@ impl Seat {
             was_cut: false,
             lost: BTreeSet::new(),
             copies: BTreeMap::new(),
+            heard: Vec::new(),
         }
     }
 
@@ -230,6 +233,7 @@ impl Seat {
                 self.is_welcome = true;
                 let Some(resumed) = resumed else {
                     self.begin(resume.into_owned());
+                    self.heard.push(body);
                     continue;
                 };
                 self.token = resume.into_owned();
@@ -243,6 +247,7 @@ impl Seat {
             } else {
                 self.handle(message);
             }
+            self.heard.push(body);
         }
     }
 

@@ -9,6 +9,8 @@
 //!
 //! `PLAYFIELD_LAW_CASES` sets the number of cases of each law, for a longer run.
 
+use std::time::Duration;
+
 use playfield_room::Message;
 use playfield_state::Data;
 use playfield_wire::client::{self, ClientMessage, write_send};
@@ -23,7 +25,7 @@ use super::world::World;
 
 /// Each seat at the test's table: where it connects, how, and in which format. So that rooms are
 /// near and far to all kinds. The sessions of the last one cannot be resumed.
-const SEATS: [(usize, bool, Format); 5] = [
+pub(super) const SEATS: [(usize, bool, Format); 5] = [
     (0, false, Format::Packed),
     (1, true, Format::Packed),
     (0, true, Format::Msgpack),
@@ -44,7 +46,7 @@ const RESUME_BYTES_MAX: &str = "150";
 
 /// The causes of the rooms' syncs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Pace {
+pub(super) enum Pace {
     /// Their rate, and now and then a demand.
     Rate,
     /// Their rate, and each change, be it seen or not.
@@ -64,18 +66,23 @@ impl Pace {
         }
     }
 
+    /// Whether rooms sync at each change.
+    pub(super) fn is_eager(self) -> bool {
+        matches!(self, Self::RateAndChanges | Self::Changes)
+    }
+
     fn check_every_syncs(self) -> &'static str {
         if self == Self::RateAtRest { "20" } else { "3" }
     }
 }
 
-fn paces() -> impl Strategy<Value = Pace> {
+pub(super) fn paces() -> impl Strategy<Value = Pace> {
     let all = [Pace::Rate, Pace::RateAndChanges, Pace::Changes, Pace::RateAtRest];
     proptest::sample::select(all.to_vec())
 }
 
 #[derive(Clone, Debug)]
-enum Step {
+pub(super) enum Step {
     /// Joins one of two rooms; connects first, if need be. The first room that a connection joins
     /// may move it there.
     Join { seat: usize, room: usize },
@@ -107,7 +114,7 @@ enum Step {
     Mailbox { shard: usize, space: Option<usize> },
 }
 
-fn steps() -> impl Strategy<Value = Vec<Step>> {
+pub(super) fn steps() -> impl Strategy<Value = Vec<Step>> {
     let seat = 0..SEATS.len();
     let pick = 0..2_usize;
     let step = prop_oneof![
@@ -141,66 +148,125 @@ pub(super) fn config(cases: u32) -> Config {
 }
 
 /// A node with two rooms, one on each shard, and those who play there.
-struct Play {
-    world: World,
+pub(super) struct Play {
+    pub(super) world: World,
     rooms: [String; 2],
-    seats: Vec<Seat>,
+    pub(super) seats: Vec<Seat>,
     /// Sessions keep little of what is not confirmed.
     forgets: bool,
+    /// The shard of all sessions, and the room that keeps them there; `None` if each opens at its
+    /// seat's shard and may move.
+    home: Option<(usize, String)>,
 }
 
 impl Play {
     /// `scramble` changes what is unseen, but nothing that the one at the seat `spared` sees; 0
     /// leaves it.
     fn new(pace: Pace, scramble: u32, spared: usize, forgets: bool) -> Self {
+        Self::with_rooms_on([0, 1], pace, scramble, spared, forgets)
+    }
+
+    /// Both rooms on shard 0, and all sessions on this one.
+    pub(super) fn at_home(home: usize, pace: Pace, forgets: bool) -> Self {
+        let mut play = Self::with_rooms_on([0, 0], pace, 0, SEATS.len(), forgets);
+        let lounge =
+            play.found(home, "law on demand", r#"{"scramble":0,"spared":"","eager":false}"#);
+        play.home = Some((home, lounge));
+        play
+    }
+
+    fn with_rooms_on(
+        shards: [usize; 2],
+        pace: Pace,
+        scramble: u32,
+        spared: usize,
+        forgets: bool,
+    ) -> Self {
         law_room::forget();
         let mut settings = SETTINGS.to_vec();
         settings.push(("check_every_syncs", pace.check_every_syncs()));
         if forgets {
             settings.push(("resume_bytes_max", RESUME_BYTES_MAX));
         }
-        let mut world = World::new(2, &settings);
-        let eager = matches!(pace, Pace::RateAndChanges | Pace::Changes);
+        let world = World::new(2, &settings);
+        let eager = pace.is_eager();
         let spared = name(spared);
         let options = format!(r#"{{"scramble":{scramble},"spared":"{spared}","eager":{eager}}}"#);
-        let rooms = [0, 1].map(|shard| {
-            let founder = world.named_client(shard, false, Format::Json, "founder");
-            let create = ClientMessage::Create(client::Create {
-                request: RequestNumber(1),
-                room_type: pace.room_type().into(),
-                private: false,
-                code: false,
-                key: None,
-                options: options.as_bytes(),
-            });
-            world.say(founder, &encoded(Format::Json, &create));
-            world.wait(60);
-            let rooms = world.rooms_of(founder);
-            assert_eq!((rooms.len(), world.shard_of(founder)), (1, shard));
-            rooms[0].1.clone()
-        });
         let seats = SEATS.iter().enumerate().map(|(number, &(_, is_websocket, format))| {
             Seat::new(name(number), is_websocket, format, number + 1 < SEATS.len())
         });
-        Self { world, rooms, seats: seats.collect(), forgets }
+        let seats = seats.collect();
+        let mut play = Self { world, rooms: Default::default(), seats, forgets, home: None };
+        play.rooms = shards.map(|shard| play.found(shard, pace.room_type(), &options));
+        play
+    }
+
+    /// Creates a room on a shard, and returns its id.
+    fn found(&mut self, shard: usize, room_type: &str, options: &str) -> String {
+        let founder = self.world.named_client(shard, false, Format::Json, "founder");
+        // The others are too late to take rooms.
+        for other in (0..2).filter(|other| *other != shard) {
+            self.world.node.directory.set_lateness(other as u16, Duration::from_secs(1));
+        }
+        let create = ClientMessage::Create(client::Create {
+            request: RequestNumber(1),
+            room_type: room_type.into(),
+            private: false,
+            code: false,
+            key: None,
+            options: options.as_bytes(),
+        });
+        self.world.say(founder, &encoded(Format::Json, &create));
+        self.world.wait(60);
+        let rooms = self.world.rooms_of(founder);
+        assert_eq!((rooms.len(), self.world.shard_of(founder)), (1, shard));
+        (0..2).for_each(|shard| self.world.node.directory.set_lateness(shard, Duration::ZERO));
+        rooms[0].1.clone()
+    }
+
+    /// The id of the room that keeps all sessions on their shard.
+    pub(super) fn lounge(&self) -> Option<&str> {
+        self.home.as_ref().map(|(_, lounge)| lounge.as_str())
+    }
+
+    /// Has a session that is in no room enter the one that keeps it on its shard.
+    fn settle(&mut self, seat: usize) {
+        let Some((_, lounge)) = &self.home else { return };
+        let Some(client) = self.seats[seat].client else { return };
+        if self.world.rooms_of(client).is_empty() {
+            let (request, room) = (self.seats[seat].next_request(), lounge.clone().into());
+            self.say(seat, &ClientMessage::Join(client::Join { request, room }));
+        }
     }
 
     fn run(&mut self, steps: &[Step]) {
+        self.run_watched(steps, |_, _| {});
+    }
+
+    /// Takes these steps, and brings all players back. Calls `watch` after each step.
+    pub(super) fn run_watched(&mut self, steps: &[Step], mut watch: impl FnMut(&Self, &Step)) {
         for step in steps {
             self.step(step);
             self.check();
+            watch(self, step);
         }
         self.world.space.fill(usize::MAX);
         self.world.run();
         self.check();
         for seat in 0..SEATS.len() {
-            self.step(&Step::Read { seat });
+            let mut last = vec![Step::Read { seat }];
             if self.seats[seat].client.is_none() {
-                self.step(&Step::Return { seat, shard: 0 });
+                last.push(Step::Return { seat, shard: 0 });
+            }
+            for step in last {
+                self.step(&step);
+                watch(self, &step);
             }
         }
-        self.step(&Step::Wait { ms: 200 });
+        let last = Step::Wait { ms: 200 };
+        self.step(&last);
         self.check();
+        watch(self, &last);
     }
 
     /// Takes a step. What is done never depends on what was heard: that may differ where it does
@@ -245,7 +311,9 @@ impl Play {
                 self.seats[seat].cut(&mut self.world, bytes, orderly);
             }
             Step::Return { seat, shard } => {
+                let shard = self.home.as_ref().map_or(shard, |(home, _)| (home + shard) % 2);
                 self.seats[seat].come_back(&mut self.world, shard);
+                self.settle(seat);
             }
             Step::Acknowledge { seat } => self.seats[seat].acknowledge(&mut self.world),
             Step::Deafen { seat } => self.seats[seat].is_deaf = true,
@@ -273,7 +341,9 @@ impl Play {
     fn connect(&mut self, seat: usize) {
         if self.seats[seat].client.is_none() {
             self.seats[seat].forget(&mut self.world);
-            self.seats[seat].connect(&mut self.world, SEATS[seat].0);
+            let shard = self.home.as_ref().map_or(SEATS[seat].0, |(home, _)| *home);
+            self.seats[seat].connect(&mut self.world, shard);
+            self.settle(seat);
         }
     }
 
@@ -284,7 +354,8 @@ impl Play {
 
     /// One of the rooms that a client is in.
     fn place(&mut self, seat: usize, pick: usize) -> Option<RoomNumber> {
-        let rooms = self.world.rooms_of(self.seats[seat].client?);
+        let mut rooms = self.world.rooms_of(self.seats[seat].client?);
+        rooms.retain(|(_, id)| self.rooms.contains(id));
         let (number, _) = rooms.get(pick % rooms.len().max(1))?;
         Some(*number)
     }
