@@ -70,9 +70,10 @@ const RATIOS: [(&str, Better); 13] = [
     ("server_us_ratio", Better::Less),
 ];
 
-/// The least and the largest of rounds, and parts of a distribution that say how wide it is.
-const RANGES: [&str; 9] =
-    ["_min", "_max", "_low", "_high", "_p25", "_p75", "_least", "_most", "_growth"];
+/// The least and the largest of rounds, parts of a distribution that say how wide it is, and
+/// differences of two figures that are compared themselves.
+const RANGES: [&str; 10] =
+    ["_min", "_max", "_low", "_high", "_p25", "_p75", "_least", "_most", "_growth", "_more"];
 /// The ends of a distribution, which vary more than its middle.
 pub(super) const TAILS: [&str; 3] = ["_p95", "_p99", "_p999"];
 /// The change of the end of a distribution that is noise if nobody knows better.
@@ -118,6 +119,8 @@ pub(super) enum Unit {
     Rate,
     /// The quotient of two, or a time that a clock sets.
     Ratio,
+    /// Memory: the same on every machine, but what waits on a busy one takes some.
+    Memory,
     /// Bytes or instructions, which no machine changes.
     Amount,
 }
@@ -181,7 +184,7 @@ fn figure(suite: &str, name: &str, row: &Row) -> Option<Figure> {
         return of(Unit::Time, Better::Less, tail);
     }
     if ["rss", "resident", "mb", "heap", "session", "connection", "pair"].into_iter().any(has) {
-        return of(Unit::Amount, Better::Less, MEMORY_NOISE);
+        return of(Unit::Memory, Better::Less, MEMORY_NOISE);
     }
     if has("bytes") || has("instructions") {
         return of(Unit::Amount, Better::Less, BYTES_NOISE);
@@ -207,7 +210,7 @@ fn ratio(suite: &str, name: &str, row: &Row) -> Option<Better> {
 fn by_unit(unit: &str) -> Option<Figure> {
     let is = |start: &str| unit.starts_with(start);
     let (unit, better, noise) = match unit {
-        _ if is("bytes") => (Unit::Amount, Better::Less, MEMORY_NOISE),
+        _ if is("bytes") => (Unit::Memory, Better::Less, MEMORY_NOISE),
         _ if is("µs") || is("us") || is("ns") || is("ms") => (Unit::Time, Better::Less, CPU_NOISE),
         _ => return None,
     };
@@ -248,7 +251,7 @@ mod tests {
         assert_eq!(figure("interval_ms_p99"), (Unit::Ratio, Better::Less, 0.25));
         assert_eq!(figure("messages_per_s"), (Unit::Rate, Better::More, 0.05));
         assert_eq!(figure("bytes_per_patch"), (Unit::Amount, Better::Less, 0.02));
-        assert_eq!(figure("rss_mb"), (Unit::Amount, Better::Less, 0.1));
+        assert_eq!(figure("rss_mb"), (Unit::Memory, Better::Less, 0.1));
         assert_eq!(figure("ratio"), (Unit::Ratio, Better::Less, 0.05));
         let more = Kind::of("peers", "ratio", row);
         assert!(matches!(more, Kind::Figure(figure) if figure.better == Better::More));

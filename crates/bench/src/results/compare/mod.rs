@@ -121,7 +121,7 @@ impl Compared {
                 continue;
             };
             let scale = match (figure.unit, speed) {
-                (Unit::Ratio | Unit::Amount, _) => 1.0,
+                (Unit::Ratio | Unit::Memory | Unit::Amount, _) => 1.0,
                 (Unit::Time, Some(speed)) => speed,
                 (Unit::Rate, Some(speed)) => 1.0 / speed,
                 (Unit::Time | Unit::Rate, None) => continue,

@@ -68,7 +68,7 @@ impl Pair<'_> {
     /// The noise that the calibrations measured.
     fn of_machine(&self, unit: Unit) -> f64 {
         match (unit, self.conditions) {
-            (Unit::Amount, _) => 0.0,
+            (Unit::Memory | Unit::Amount, _) => 0.0,
             (_, Some((before, now))) => before.noise.max(now.noise),
             (_, None) => UNKNOWN_NOISE,
         }

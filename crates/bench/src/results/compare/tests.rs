@@ -28,7 +28,7 @@ impl Drop for File {
 fn row(players: u32) -> Value {
     json!({
         "suite": "sync", "players": players, "us": 100.0, "us_min": 98.0, "us_max": 103.0,
-        "messages_per_s": 1000.0, "bytes_per_sync": 256.0, "floor_ratio": 0.9, "messages": 77,
+        "messages_per_s": 1000.0, "bytes_per_sync": 256.0, "rss_mb": 20.0, "floor_ratio": 0.9, "messages": 77,
         "verified": true, "cores": 2, "cpu": "a", "kernel": "b", "profile": "release",
         "calibration_us": 200.0, "noise": 0.03, "load": 0.2, "steal": 0.0, "quiet": true,
     })
@@ -53,7 +53,7 @@ fn equal_runs_are_equal() {
     let compared = changed("equal", &[("messages", json!(99)), ("us", json!(102.0))]);
     assert_eq!((compared.rows, compared.alone, findings(&compared).len()), (2, [0, 0], 0));
     assert!(compared.notes.is_empty(), "{:?}", compared.notes);
-    assert!(compared.text().ends_with("worse: 0, too noisy to say: 0, better: 0, equal: 8\n"));
+    assert!(compared.text().ends_with("worse: 0, too noisy to say: 0, better: 0, equal: 10\n"));
 }
 
 #[test]
@@ -133,9 +133,14 @@ fn a_noisy_machine_is_not_slower() {
         ("quiet", json!(false)),
         ("messages_per_s", json!(500.0)),
         ("bytes_per_sync", json!(300.0)),
+        ("rss_mb", json!(30.0)),
     ];
     let compared = changed("noisy", &members);
-    let expected = [("bytes_per_sync", Finding::Worse), ("messages_per_s", Finding::TooNoisy)];
+    let expected = [
+        ("bytes_per_sync", Finding::Worse),
+        ("messages_per_s", Finding::TooNoisy),
+        ("rss_mb", Finding::TooNoisy),
+    ];
     assert_eq!(findings(&compared), expected);
     let text = compared.text();
     assert!(text.contains("too noisy to say: sync players=40: -50.0 % messages_per_s"), "{text}");
