@@ -43,7 +43,7 @@ pub(crate) struct Addresses {
 struct Known {
     /// By what counts as one address, and whether it is trusted: one in a network of strangers may
     /// be, and neither shares with the other.
-    by_ip: HashMap<(IpAddr, bool), Arc<Address>>,
+    by_name: HashMap<AddressName, Arc<Address>>,
     /// With this many, it is time to forget some.
     sweep_at: usize,
 }
@@ -64,11 +64,18 @@ struct Shared {
     bytes: AtomicUsize,
 }
 
+/// The name of an address in the table: what limits count as one, and how.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct AddressName {
+    pub(crate) ip: IpAddr,
+    /// Only the limits of the whole node hold for it.
+    pub(crate) is_trusted: bool,
+}
+
 /// One address, as far as limits go: an IPv4 address, or an IPv6 network.
 pub(crate) struct Address {
     shared: Arc<Shared>,
-    /// Only the limits of the whole node hold for it.
-    is_trusted: bool,
+    name: AddressName,
     connections: AtomicUsize,
     handshakes: AtomicUsize,
     requests: AtomicUsize,
@@ -234,16 +241,20 @@ impl Addresses {
     }
 
     fn find(&self, ip: IpAddr, is_trusted: bool, now: Duration) -> Arc<Address> {
-        let counted = (self.counted(ip), is_trusted);
+        self.named(AddressName { ip: self.counted(ip), is_trusted }, now)
+    }
+
+    /// The entry with this name, added if it is new.
+    pub(crate) fn named(&self, name: AddressName, now: Duration) -> Arc<Address> {
         let mut known = self.lock();
-        if let Some(address) = known.by_ip.get(&counted) {
+        if let Some(address) = known.by_name.get(&name) {
             return Arc::clone(address);
         }
-        if known.by_ip.len() >= known.sweep_at.max(SWEEP_MIN.min(self.addresses_max)) {
+        if known.by_name.len() >= known.sweep_at.max(SWEEP_MIN.min(self.addresses_max)) {
             known.sweep(now, self.addresses_max);
         }
-        let address = Arc::new(Address::new(Arc::clone(&self.shared), is_trusted));
-        known.by_ip.insert(counted, Arc::clone(&address));
+        let address = Arc::new(Address::new(Arc::clone(&self.shared), name));
+        known.by_name.insert(name, Arc::clone(&address));
         address
     }
 
@@ -255,7 +266,7 @@ impl Addresses {
     /// The address that holds the most bytes.
     pub(crate) fn largest(&self) -> Option<Arc<Address>> {
         let known = self.lock();
-        known.by_ip.values().max_by_key(|address| address.bytes()).map(Arc::clone)
+        known.by_name.values().max_by_key(|address| address.bytes()).map(Arc::clone)
     }
 
     fn lock(&self) -> MutexGuard<'_, Known> {
@@ -267,13 +278,13 @@ impl Addresses {
     pub(crate) fn load(&self) -> (usize, usize, usize) {
         let Shared { handshakes, bytes, .. } = &*self.shared;
         let [handshakes, bytes] = [handshakes, bytes].map(|of| of.load(Ordering::Relaxed));
-        (handshakes, bytes, self.lock().by_ip.len())
+        (handshakes, bytes, self.lock().by_name.len())
     }
 
     /// How many addresses are known.
     #[cfg(test)]
     pub(crate) fn known(&self) -> usize {
-        self.lock().by_ip.len()
+        self.lock().by_name.len()
     }
 }
 
@@ -283,22 +294,22 @@ impl Known {
     fn sweep(&mut self, now: Duration, addresses_max: usize) {
         // No other can come by a clone while the table is locked.
         let is_used = |address: &Arc<Address>| Arc::strong_count(address) > 1;
-        self.by_ip.retain(|_, address| is_used(address) || address.was_drawn_on(now));
-        if self.by_ip.len() >= addresses_max {
-            self.by_ip.retain(|_, address| is_used(address));
+        self.by_name.retain(|_, address| is_used(address) || address.was_drawn_on(now));
+        if self.by_name.len() >= addresses_max {
+            self.by_name.retain(|_, address| is_used(address));
         }
         // While more are in use than may be remembered, a sweep for each new one would find
         // nothing.
-        let kept = self.by_ip.len();
+        let kept = self.by_name.len();
         self.sweep_at = (2 * kept).min(addresses_max).max(kept + kept / SWEEP_AFTER_PART);
     }
 }
 
 impl Address {
-    fn new(shared: Arc<Shared>, is_trusted: bool) -> Self {
+    fn new(shared: Arc<Shared>, name: AddressName) -> Self {
         Self {
             shared,
-            is_trusted,
+            name,
             connections: AtomicUsize::new(0),
             handshakes: AtomicUsize::new(0),
             requests: AtomicUsize::new(0),
@@ -311,14 +322,19 @@ impl Address {
         }
     }
 
+    /// Its name in the table.
+    pub(crate) fn name(&self) -> AddressName {
+        self.name
+    }
+
     /// A limit by address, as far as it holds for this one.
     fn limit(&self, max: usize) -> usize {
-        if self.is_trusted { usize::MAX } else { max }
+        if self.name.is_trusted { usize::MAX } else { max }
     }
 
     /// Whether it may do this now; the error says when.
     pub(crate) fn check(&self, pace: Pace, now: Duration) -> Result<(), Error> {
-        if self.is_trusted {
+        if self.name.is_trusted {
             return Ok(());
         }
         self.lock()[pace as usize].check(now, self.shared.rates[pace as usize])
@@ -326,7 +342,7 @@ impl Address {
 
     /// Counts the action, whether it may be done now or not.
     pub(crate) fn spend(&self, pace: Pace, now: Duration) {
-        if self.is_trusted {
+        if self.name.is_trusted {
             return;
         }
         self.lock()[pace as usize].take(now, self.shared.rates[pace as usize]);

@@ -5,7 +5,7 @@ use playfield_wire::ErrorCode;
 
 use crate::service::{Answered, Command};
 use crate::shard::Shard;
-use crate::shard::frames;
+use crate::shard::frames::{self, Frame};
 use crate::shard::keys::ConnectionKey;
 use crate::shard::mail::ShardMail;
 use crate::shard::mail::user::UserMail;
@@ -130,11 +130,14 @@ impl Shard {
         self.apply_effects();
     }
 
-    /// Does what rooms of another shard say to sessions of this one, in this order.
+    /// Does what rooms and sessions of another shard say, in this order.
     fn take_frames(&mut self, mut frames: &[u8]) {
         loop {
-            match frames::next(&mut frames, self.env.now) {
-                Ok(Some((stay, frame))) => outlet!(self).take_frame(stay, frame),
+            match frames::next(&mut frames, self.env.shard, self.env.now) {
+                Ok(Some(Frame::Session(stay, what))) => outlet!(self).hear(stay, what),
+                Ok(Some(Frame::Member(seat, what))) => {
+                    self.host.heard(&mut below!(self), seat, what);
+                }
                 Ok(None) => return,
                 // The shards of a node are one program.
                 Err(error) => return debug_assert!(false, "a frame of another shard: {error}"),
@@ -146,31 +149,7 @@ impl Shard {
     pub(in crate::shard) fn deliver_mail(&mut self, mail: ShardMail) {
         match mail {
             ShardMail::Join { joiner, join } => self.host.admit(&mut below!(self), *joiner, *join),
-            ShardMail::Act { room, member, act } => {
-                self.host.act_for_other(&mut below!(self), room, member, act);
-            }
-            ShardMail::Go { room, member, why, farewell } => {
-                self.host.vacate(&mut below!(self), room, member, why, farewell);
-            }
-            ShardMail::Lost { room, member } => {
-                self.host.member_lost(&mut below!(self), room, member);
-            }
-            ShardMail::Measured { room, member, round_trip } => {
-                self.host.measured(&mut below!(self), room, member, round_trip);
-            }
-            ShardMail::Resume { room, member, away, address } => {
-                self.host.member_resumed(&mut below!(self), room, member, away, address);
-            }
-            ShardMail::ResumeCopy { room, member, resume_copy } => {
-                self.host.resume_copy_elsewhere(&mut below!(self), room, member, resume_copy);
-            }
-            ShardMail::ResumeEnded { room, member } => {
-                self.host.member_resume_ended(&mut below!(self), room, member);
-            }
-            ShardMail::Blocked { room, member } => self.host.member_blocked(room, member),
-            ShardMail::Receive { room, member, bytes } => {
-                self.host.receive(&mut below!(self), room, member, bytes);
-            }
+            ShardMail::Member(seat, what) => self.host.heard(&mut below!(self), seat, what),
             ShardMail::Refused { connection, join, error } => {
                 outlet!(self).refused(connection, *join, error);
             }

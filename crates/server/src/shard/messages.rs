@@ -219,8 +219,9 @@ impl Shard {
         }
         let message = match message {
             MessageRef::Index(index) => MessageRef::Index(*index),
-            MessageRef::Name(name) => MessageRef::Name(Cow::Owned(name.clone().into_owned())),
+            MessageRef::Name(name) => MessageRef::Name(Cow::Borrowed(name)),
         };
-        outlet!(self).act(key, seat, Act::Message { message, payload: payload.to_vec(), request });
+        let payload = Cow::Borrowed(payload);
+        outlet!(self).act(key, seat, Act::Message { message, payload, request });
     }
 }

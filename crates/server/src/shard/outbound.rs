@@ -13,7 +13,6 @@ use crate::founding::Founding;
 use crate::memory::release;
 use crate::room_id::RoomId;
 use crate::service::{Closed, CommandId};
-use crate::shard::env::Env;
 use crate::shard::keys::ConnectionKey;
 use crate::shard::mail::ShardMail;
 use crate::shard::room_places::RoomPlaces;
@@ -117,15 +116,6 @@ impl Outbound {
             mail.push_back(ShardMail::Frames(frames));
         }
         appended
-    }
-
-    /// Sends mail to a shard, which may be this one.
-    pub(in crate::shard) fn send(&mut self, env: &Env, shard: u16, mail: ShardMail) {
-        if shard == env.shard {
-            self.effects.push_back(Effect::Mail(mail));
-        } else {
-            self.post(shard, mail);
-        }
     }
 
     /// Mail to another shard, oldest first. What can't be sent stays there.

@@ -7,10 +7,11 @@ pub(crate) mod member;
 pub(crate) mod resume;
 pub(crate) mod user;
 
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
-use playfield_room::{Error, LeaveReason, Mail, SeatFor};
+use playfield_room::{Error, Mail, SeatFor};
 use playfield_wire::RequestNumber;
 use playfield_wire::message::MessageRef;
 
@@ -21,40 +22,22 @@ use crate::founding::Founding;
 use crate::handle::operator::{Inspect, Operate, Search, Survey};
 use crate::handle::profile::Capturing;
 use crate::room_id::RoomId;
-use crate::shard::keys::{ConnectionKey, MemberKey, RoomKey};
+use crate::shard::keys::{ConnectionKey, RoomKey, Seat};
 use crate::shard::mail::channel::ChannelMail;
 use crate::shard::mail::device::DeviceMail;
 use crate::shard::mail::join::{JoinRequest, Joiner};
-use crate::shard::mail::member::{Farewell, ResumeCopy};
+use crate::shard::mail::member::ToMember;
 use crate::shard::mail::user::UserMail;
 
 /// A message from one shard to another, or from the background to a shard.
 pub(crate) enum ShardMail {
     /// To the room's shard: a session of another shard joins.
     Join { joiner: Box<Joiner>, join: Box<JoinRequest> },
-    /// To the room's shard: what a member that sits elsewhere does.
-    Act { room: RoomKey, member: MemberKey, act: Act },
-    /// To the room's shard: the session of a member ended, or leaves the room.
-    Go { room: RoomKey, member: MemberKey, why: LeaveReason, farewell: Farewell },
-    /// To the room's shard: the session of a member has lost its connection, and goes on.
-    Lost { room: RoomKey, member: MemberKey },
-    /// To the room's shard: a ping to the client of a member was answered.
-    Measured { room: RoomKey, member: MemberKey, round_trip: Duration },
-    /// To the room's shard: the session has a connection again, from this address. Its client was
-    /// not heard for `away`.
-    Resume { room: RoomKey, member: MemberKey, away: Duration, address: Arc<Address> },
-    /// To the room's shard: its copy is the next to be brought up to date.
-    ResumeCopy { room: RoomKey, member: MemberKey, resume_copy: ResumeCopy },
-    /// To the room's shard: the session takes output again.
-    ResumeEnded { room: RoomKey, member: MemberKey },
-    /// To the room's shard: more waits for a member's client than its transport takes.
-    Blocked { room: RoomKey, member: MemberKey },
-    /// To the room's shard: all that waited for a member's client was written to the transport,
-    /// with `bytes` of messages of the room.
-    Receive { room: RoomKey, member: MemberKey, bytes: usize },
+    /// To the room's shard: what a session of that shard says to a member.
+    Member(Seat, ToMember<'static>),
     /// To the session's shard: the room, or its shard, did not agree.
     Refused { connection: ConnectionKey, join: Box<JoinRequest>, error: Error },
-    /// To sessions' shard: [frames](crate::shard::frames) of rooms.
+    /// [Frames](crate::shard::frames) of rooms and sessions of another shard.
     Frames(Vec<u8>),
     /// To other shards: an address holds too much memory. If it still does, the connections that
     /// hold the most have to go.
@@ -104,8 +87,26 @@ pub(crate) enum ShardMail {
 pub(crate) const ACTS_MAX: u32 = 64;
 
 /// An action of a member.
-pub(crate) enum Act {
-    Message { message: MessageRef<'static>, payload: Vec<u8>, request: Option<RequestNumber> },
+#[derive(Debug, PartialEq)]
+pub(crate) enum Act<'a> {
+    Message { message: MessageRef<'a>, payload: Cow<'a, [u8]>, request: Option<RequestNumber> },
     Leave { request: RequestNumber },
     Resync,
+}
+
+impl Act<'_> {
+    /// The act, to be done later.
+    pub(crate) fn into_owned(self) -> Act<'static> {
+        match self {
+            Self::Message { message, payload, request } => {
+                let message = match message {
+                    MessageRef::Index(index) => MessageRef::Index(index),
+                    MessageRef::Name(name) => MessageRef::Name(Cow::Owned(name.into_owned())),
+                };
+                Act::Message { message, payload: Cow::Owned(payload.into_owned()), request }
+            }
+            Self::Leave { request } => Act::Leave { request },
+            Self::Resync => Act::Resync,
+        }
+    }
 }

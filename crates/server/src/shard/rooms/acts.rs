@@ -1,6 +1,5 @@
 //! Acts of members, here or on other shards, and what becomes of their sessions.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use playfield_room::{Error, LeaveReason, Mail};
@@ -8,11 +7,11 @@ use playfield_wire::message::MessageRef;
 use playfield_wire::server::{self, ServerMessage};
 use playfield_wire::{ErrorCode, RequestNumber};
 
-use crate::addresses::Address;
-use crate::shard::frames::Frame;
-use crate::shard::keys::{MemberKey, RoomKey};
+use crate::addresses::AddressName;
+use crate::shard::frames::ToSession;
+use crate::shard::keys::{MemberKey, RoomKey, Seat};
 use crate::shard::mail::Act;
-use crate::shard::mail::member::{Farewell, ResumeCopy};
+use crate::shard::mail::member::{Farewell, ResumeCopy, ToMember};
 use crate::shard::rooms::host::{Below, RoomHost};
 use crate::shard::rooms::link::{MemberLink, RemoteLink};
 use crate::shard::rooms::member::farewell_to;
@@ -69,14 +68,33 @@ impl RoomHost {
         });
     }
 
-    /// Does what a member of a room of this shard asks for.
-    pub(in crate::shard) fn perform(
+    /// Does what the session of a member says.
+    pub(in crate::shard) fn heard(
         &mut self,
         below: &mut Below<'_>,
-        room: RoomKey,
-        member: MemberKey,
-        act: Act,
+        seat: Seat,
+        what: ToMember<'_>,
     ) {
+        let Seat { room, member, .. } = seat;
+        match what {
+            ToMember::Act(act) => self.act_for_other(below, room, member, act),
+            ToMember::Go { why, farewell } => self.vacate(below, room, member, why, farewell),
+            ToMember::Lost => self.member_lost(below, room, member),
+            ToMember::Measured(round_trip) => self.measured(below, room, member, round_trip),
+            ToMember::Resumed { away, address } => {
+                self.member_resumed(below, room, member, away, address);
+            }
+            ToMember::ResumeCopy(resume_copy) => {
+                self.resume_copy_elsewhere(below, room, member, resume_copy);
+            }
+            ToMember::ResumeEnded => self.member_resume_ended(below, room, member),
+            ToMember::Blocked => self.member_blocked(room, member),
+            ToMember::Received(bytes) => self.receive(below, room, member, bytes),
+        }
+    }
+
+    /// Does what a member of a room of this shard asks for.
+    fn perform(&mut self, below: &mut Below<'_>, room: RoomKey, member: MemberKey, act: Act<'_>) {
         match act {
             Act::Message { message, payload, request } => {
                 self.deliver(below, room, member, &message, &payload, request);
@@ -128,12 +146,7 @@ impl RoomHost {
     }
 
     /// On the room's shard: the session of a member has lost its connection.
-    pub(in crate::shard) fn member_lost(
-        &mut self,
-        below: &mut Below<'_>,
-        room: RoomKey,
-        member: MemberKey,
-    ) {
+    fn member_lost(&mut self, below: &mut Below<'_>, room: RoomKey, member: MemberKey) {
         if let Some(link) = self.remote_link(room, member) {
             (link.held, link.doomed, link.resume_copy) = (true, false, None);
         }
@@ -145,17 +158,17 @@ impl RoomHost {
     }
 
     /// On the room's shard: the session of a member has a connection again.
-    pub(in crate::shard) fn member_resumed(
+    fn member_resumed(
         &mut self,
         below: &mut Below<'_>,
         room: RoomKey,
         member: MemberKey,
         away: Duration,
-        address: Arc<Address>,
+        address: AddressName,
     ) {
         if let Some(link) = self.remote_link(room, member) {
             (link.held, link.doomed, link.resume_copy) = (true, false, None);
-            link.address = address;
+            link.address = below.env.node.addresses.named(address, below.env.now);
         }
         let began = below.env.stopwatch.read();
         if let Some(player) = self.player_of(room, member) {
@@ -195,7 +208,7 @@ impl RoomHost {
 
     /// On the room's shard: the copy of a client that has come back is the next to be renewed. What
     /// the member is sent until it is live again would not arrive.
-    pub(in crate::shard) fn resume_copy_elsewhere(
+    fn resume_copy_elsewhere(
         &mut self,
         below: &mut Below<'_>,
         room: RoomKey,
@@ -208,12 +221,7 @@ impl RoomHost {
     }
 
     /// On the room's shard: the session of a member takes output again.
-    pub(in crate::shard) fn member_resume_ended(
-        &mut self,
-        below: &mut Below<'_>,
-        room: RoomKey,
-        member: MemberKey,
-    ) {
+    fn member_resume_ended(&mut self, below: &mut Below<'_>, room: RoomKey, member: MemberKey) {
         let mut is_ready = true;
         if let Some(link) = self.remote_link(room, member) {
             (link.held, link.doomed) = (false, false);
@@ -227,18 +235,18 @@ impl RoomHost {
 
     /// On the room's shard: does what a member elsewhere asks for; later, if its client is behind
     /// with reading. A client of this shard would not be read meanwhile.
-    pub(in crate::shard) fn act_for_other(
+    fn act_for_other(
         &mut self,
         below: &mut Below<'_>,
         room: RoomKey,
         key: MemberKey,
-        act: Act,
+        act: Act<'_>,
     ) {
         let high_bytes = below.env.node.config.outbox_high_bytes;
         if let Some(link) = self.remote_link(room, key)
             && (link.is_loaded(high_bytes) || !link.waiting.is_empty())
         {
-            return link.waiting.push_back(act);
+            return link.waiting.push_back(act.into_owned());
         }
         self.perform(below, room, key, act);
         self.note_done(below, room, key);
@@ -247,7 +255,7 @@ impl RoomHost {
     /// On the room's shard: an act of a member elsewhere was done.
     fn note_done(&mut self, below: &mut Below<'_>, room: RoomKey, key: MemberKey) {
         if let Some(link) = self.remote_link(room, key) {
-            link.put(below.outbound, below.env.now, &Frame::Done);
+            link.put(below.outbound, below.env.now, &ToSession::Done);
         }
     }
 
@@ -260,20 +268,14 @@ impl RoomHost {
     }
 
     /// On the room's shard: more waits for the client of a member elsewhere than its transport takes.
-    pub(in crate::shard) fn member_blocked(&mut self, room: RoomKey, key: MemberKey) {
+    fn member_blocked(&mut self, room: RoomKey, key: MemberKey) {
         if let Some(link) = self.remote_link(room, key) {
             link.blocked = true;
         }
     }
 
     /// On the room's shard: messages for a member elsewhere were passed on.
-    pub(in crate::shard) fn receive(
-        &mut self,
-        below: &mut Below<'_>,
-        room: RoomKey,
-        key: MemberKey,
-        bytes: usize,
-    ) {
+    fn receive(&mut self, below: &mut Below<'_>, room: RoomKey, key: MemberKey, bytes: usize) {
         let Some(link) = self.remote_link(room, key) else { return };
         link.confirm(bytes);
         if !link.is_behind(below.env.turn) {
@@ -290,7 +292,7 @@ impl RoomHost {
     }
 
     /// The round trip to a member of a room of this shard was measured.
-    pub(in crate::shard) fn measured(
+    fn measured(
         &mut self,
         below: &mut Below<'_>,
         room: RoomKey,

@@ -19,7 +19,7 @@ use crate::directory::{Choice, Plan};
 use crate::room_id::RoomId;
 use crate::shard::allowance::Rate;
 use crate::shard::connection::patience::Patience;
-use crate::shard::frames::{Frame, Stay};
+use crate::shard::frames::{Stay, ToSession};
 use crate::shard::keys::{ConnectionKey, Seat, link};
 use crate::shard::mail::ShardMail;
 use crate::shard::mail::join::{
@@ -459,7 +459,7 @@ impl Outlet<'_> {
             self.seated(connection, number, seat);
         } else {
             let (stay, now) = (Stay { connection, room: number }, self.env.now);
-            self.outbound.frames(shard, |out| Frame::Seated(seat).put(out, stay, now));
+            self.outbound.frames(shard, |out| ToSession::Seated(seat).put(out, stay, now));
         }
     }
 

@@ -17,7 +17,7 @@ use playfield_wire::{ErrorCode, Format, RequestNumber};
 use crate::addresses::Address;
 use crate::config::Config;
 use crate::shard::connection::{Kind, unread};
-use crate::shard::frames::{Frame, Stay, put_message};
+use crate::shard::frames::{Stay, ToSession, put_message};
 use crate::shard::keys::{ConnectionKey, RoomKey};
 use crate::shard::mail::Act;
 use crate::shard::mail::member::ResumeCopy;
@@ -57,7 +57,7 @@ pub(crate) struct RemoteLink {
     /// The return of its client that waits for what brings the copy up to date, if one does.
     pub(crate) resume_copy: Option<ResumeCopy>,
     /// Acts that wait until its client has read more of what it was sent.
-    pub(crate) waiting: VecDeque<Act>,
+    pub(crate) waiting: VecDeque<Act<'static>>,
 }
 
 impl RemoteLink {
@@ -100,7 +100,7 @@ impl RemoteLink {
         self.earlier = self.earlier.saturating_sub(bytes);
     }
 
-    pub(crate) fn put(&self, outbound: &mut Outbound, now: Duration, frame: &Frame<'_>) {
+    pub(crate) fn put(&self, outbound: &mut Outbound, now: Duration, frame: &ToSession<'_>) {
         outbound.frames(self.shard, |out| frame.put(out, self.stay, now));
     }
 
@@ -183,7 +183,7 @@ impl Delivery<'_> {
                 let mut body = Vec::new();
                 joined.encode(member.format, &mut body);
                 link.count(self.env.turn, body.len());
-                link.put(self.outbound, self.env.now, &Frame::Joined(&body));
+                link.put(self.outbound, self.env.now, &ToSession::Joined(&body));
                 self.queues.traffic.sent(room, body.len());
             }
         }
@@ -201,7 +201,7 @@ impl Delivery<'_> {
         member.events += 1;
         if !self.has_space(&member.link, payload.len() + EVENT_HEADER_BYTES_MAX) {
             if let MemberLink::Remote(link) = &member.link {
-                link.put(self.outbound, self.env.now, &Frame::Lost);
+                link.put(self.outbound, self.env.now, &ToSession::Lost);
             }
             return self.doom(&mut member.link, true);
         }
@@ -288,7 +288,7 @@ impl Delivery<'_> {
                 self.outlet().holds_events(*connection, before, after);
             }
             MemberLink::Remote(link) => {
-                link.put(self.outbound, self.env.now, &Frame::Holds { before, after });
+                link.put(self.outbound, self.env.now, &ToSession::Holds { before, after });
             }
         }
     }
@@ -299,7 +299,7 @@ impl Delivery<'_> {
             MemberLink::Local(connection) => self.links.charge(*connection, self.env.now, time),
             MemberLink::Remote(_) if time == Duration::ZERO => {}
             MemberLink::Remote(link) => {
-                link.put(self.outbound, self.env.now, &Frame::Took(time));
+                link.put(self.outbound, self.env.now, &ToSession::Took(time));
             }
         }
     }
@@ -327,7 +327,7 @@ impl Delivery<'_> {
         match link {
             MemberLink::Local(connection) => self.links.doom(self.env, *connection, code, text),
             MemberLink::Remote(link) => {
-                let doom = Frame::Doom { code, text: &text, unless_away };
+                let doom = ToSession::Doom { code, text: &text, unless_away };
                 link.put(self.outbound, self.env.now, &doom);
             }
         }
@@ -344,7 +344,7 @@ impl Delivery<'_> {
                 }
             }
             MemberLink::Remote(link) => {
-                let left = Frame::Left { snapshots: *snapshots, answered };
+                let left = ToSession::Left { snapshots: *snapshots, answered };
                 link.put(self.outbound, self.env.now, &left);
             }
         }

@@ -8,8 +8,7 @@ use playfield_wire::client::ResumeRoom;
 
 use crate::shard::keys::{ConnectionKey, Seat};
 use crate::shard::lines::Host;
-use crate::shard::mail::ShardMail;
-use crate::shard::mail::member::ResumeCopy;
+use crate::shard::mail::member::{ResumeCopy, ToMember};
 use crate::shard::rooms::host::{Below, RoomHost};
 use crate::shard::rooms::link::MemberLink;
 use crate::shard::session::resuming::Step;
@@ -110,16 +109,15 @@ impl RoomHost {
             // It goes on when the client has read that.
             return false;
         }
-        let Seat { shard, room, member } = seat;
-        if shard != below.env.shard {
+        if seat.shard != below.env.shard {
             let Some(resumption) = below.sessions.resumption(key) else { return false };
             let resume_copy = ResumeCopy { number: resumption.resumes, copy };
             let Some(resuming) = resumption.resuming() else { return false };
             resuming.asked = Some(number);
-            below.outbound.post(shard, ShardMail::ResumeCopy { room, member, resume_copy });
+            outlet!(below).tell(seat, ToMember::ResumeCopy(resume_copy));
             return false;
         }
-        match self.bring_up_to_date(below, room, member, copy) {
+        match self.bring_up_to_date(below, seat.room, seat.member, copy) {
             Ok(body) => outlet!(below).copy_resumed(key, number, &body),
             Err(ready_at) => {
                 outlet!(below).queue_session(key, ready_at);

@@ -12,7 +12,7 @@ use playfield_wire::{Format, RoomNumber};
 use crate::room_id::RoomId;
 use crate::shard::connection::Kind;
 use crate::shard::connection::patience::Patience;
-use crate::shard::frames::Frame;
+use crate::shard::frames::ToSession;
 use crate::shard::keys::{MemberKey, RoomKey};
 use crate::shard::mail::member::ResumeCopy;
 use crate::shard::rooms::Hosted;
@@ -136,7 +136,7 @@ impl RoomHost {
         let Some(member) = hosted.members.get_mut(key) else { return };
         let MemberLink::Remote(link) = &mut member.link else { return };
         link.resume_copy = None;
-        let answer = Frame::CopyResumed { number: resume_copy.number, body: &body };
+        let answer = ToSession::CopyResumed { number: resume_copy.number, body: &body };
         link.put(below.outbound, below.env.now, &answer);
     }
 

@@ -17,9 +17,8 @@ use crate::shard::connection::timeouts::{NO_SLOT, Timeouts};
 use crate::shard::connection::transport::{Framing, Input, websocket_decoder};
 use crate::shard::connection::{Partial, Phase, SocketChange};
 use crate::shard::keys::{ConnectionKey, Seat};
-use crate::shard::mail::ShardMail;
 use crate::shard::mail::join::{Departure, Purpose};
-use crate::shard::mail::member::Farewell;
+use crate::shard::mail::member::{Farewell, ToMember};
 use crate::shard::outbound::Effect;
 use crate::shard::session::outlet::Outlet;
 use crate::shard::session::{Extras, Session};
@@ -245,8 +244,7 @@ impl Outlet<'_> {
 
     /// A session has left a seat, here or on another shard.
     pub(in crate::shard) fn go(&mut self, seat: Seat, why: LeaveReason, farewell: Farewell) {
-        let Seat { shard, room, member } = seat;
-        self.outbound.send(self.env, shard, ShardMail::Go { room, member, why, farewell });
+        self.tell(seat, ToMember::Go { why, farewell });
     }
 
     /// Takes a connection from its service, with the reason.

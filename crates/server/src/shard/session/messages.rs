@@ -10,10 +10,11 @@ use playfield_wire::{ErrorCode, Format, RequestNumber, RoomNumber, excerpt};
 use crate::directory::keys::Key;
 use crate::shard::allowance::Rate;
 use crate::shard::connection::share::{WORK_OF_NODE, WORK_OF_ROOM};
+use crate::shard::frames::put_to_member;
 use crate::shard::keys::{ConnectionKey, Seat};
+use crate::shard::mail::Act;
 use crate::shard::mail::join::{Reading, RoomSpec};
-use crate::shard::mail::{Act, ShardMail};
-use crate::shard::outbound::Effect;
+use crate::shard::mail::member::ToMember;
 use crate::shard::session::outlet::Outlet;
 
 impl Outlet<'_> {
@@ -97,11 +98,10 @@ impl Outlet<'_> {
     }
 
     /// Does what a member asks for, here or on its room's shard.
-    pub(in crate::shard) fn act(&mut self, key: ConnectionKey, seat: Seat, act: Act) {
-        let Seat { shard, room, member } = seat;
+    pub(in crate::shard) fn act(&mut self, key: ConnectionKey, seat: Seat, act: Act<'_>) {
+        let Seat { shard, .. } = seat;
         if shard == self.env.shard {
-            let effect = Effect::Mail(ShardMail::Act { room, member, act });
-            return self.outbound.effects.push_back(effect);
+            return self.tell(seat, ToMember::Act(act.into_owned()));
         }
         if self.outbound.congested[usize::from(shard)] {
             // Nothing more is read from it until the mailbox has space.
@@ -130,7 +130,7 @@ impl Outlet<'_> {
             }
             connection.pause.acts = session.has_acts_enough();
         }
-        self.outbound.post(shard, ShardMail::Act { room, member, act });
+        self.outbound.frames(shard, |out| put_to_member(out, seat, &ToMember::Act(act)));
     }
 
     pub(in crate::shard) fn list(

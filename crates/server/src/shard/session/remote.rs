@@ -5,10 +5,12 @@ use playfield_wire::{ErrorCode, RequestNumber};
 use crate::shard::allowance::Allowance;
 use crate::shard::connection::Kind;
 use crate::shard::env::SHUTTING_DOWN;
-use crate::shard::frames::{Frame, Stay};
+use crate::shard::frames::{Stay, ToSession, put_to_member};
 use crate::shard::keys::{ConnectionKey, Seat};
 use crate::shard::mail::ShardMail;
 use crate::shard::mail::join::{Departure, Purpose};
+use crate::shard::mail::member::ToMember;
+use crate::shard::outbound::Effect;
 use crate::shard::session::messages::not_joined;
 use crate::shard::session::moving::Moving;
 use crate::shard::session::outlet::Outlet;
@@ -16,33 +18,37 @@ use crate::shard::session::{Session, SessionRoom};
 
 impl Outlet<'_> {
     /// On the session's shard: does what a room elsewhere says.
-    pub(in crate::shard) fn take_frame(&mut self, stay: Stay, frame: Frame<'_>) {
+    pub(in crate::shard) fn hear(&mut self, stay: Stay, what: ToSession<'_>) {
         let Stay { connection: key, room: number } = stay;
-        match frame {
-            Frame::Seated(seat) => self.seated(key, number, seat),
-            Frame::Joined(body) => {
+        match what {
+            ToSession::Seated(seat) => self.seated(key, number, seat),
+            ToSession::Joined(body) => {
                 self.pass_on(stay, Kind::Counted(Some(number)), body);
                 self.sessions.told_joined(key, number);
             }
-            Frame::Message(kind, body) => self.pass_on(stay, kind, body),
-            Frame::Lost => self.lose_message(key, number),
-            Frame::Done => {
+            ToSession::Message(kind, body) => self.pass_on(stay, kind, body),
+            ToSession::Lost => self.lose_message(key, number),
+            ToSession::Done => {
                 if let Some(room) = self.stay_mut(stay) {
                     room.acts = room.acts.saturating_sub(1);
                     self.read_again(key);
                 }
             }
-            Frame::Took(time) => self.links.charge(key, self.env.now, time),
-            Frame::Holds { before, after } => self.holds_elsewhere(key, number, (before, after)),
-            Frame::CopyResumed { number: resumes, body } => {
+            ToSession::Took(time) => self.links.charge(key, self.env.now, time),
+            ToSession::Holds { before, after } => {
+                self.holds_elsewhere(key, number, (before, after))
+            }
+            ToSession::CopyResumed { number: resumes, body } => {
                 self.copy_resumed_elsewhere(key, number, resumes, body);
             }
-            Frame::Doom { code, text, unless_away } => {
+            ToSession::Doom { code, text, unless_away } => {
                 if !(unless_away && self.links.is_held(key)) {
                     self.links.doom(self.env, key, code, text.to_owned());
                 }
             }
-            Frame::Left { snapshots, answered } => self.left_elsewhere(stay, snapshots, answered),
+            ToSession::Left { snapshots, answered } => {
+                self.left_elsewhere(stay, snapshots, answered)
+            }
         }
     }
 
@@ -107,11 +113,12 @@ impl Outlet<'_> {
     pub(in crate::shard) fn note_blocked(&mut self, key: ConnectionKey) {
         let Some(session) = self.sessions.get_mut(key) else { return };
         for of in &mut session.rooms {
-            if let Some(Seat { shard, room, member }) = of.seat
-                && shard != self.env.shard
+            if let Some(seat) = of.seat
+                && seat.shard != self.env.shard
                 && !std::mem::replace(&mut of.told_blocked, true)
             {
-                self.outbound.post(shard, ShardMail::Blocked { room, member });
+                self.outbound
+                    .frames(seat.shard, |out| put_to_member(out, seat, &ToMember::Blocked));
                 if let Some(connection) = self.links.get_mut(key) {
                     connection.owes_receipts = true;
                 }
@@ -125,11 +132,21 @@ impl Outlet<'_> {
         for of in &mut session.rooms {
             let bytes = std::mem::take(&mut of.undelivered);
             let was_blocked = std::mem::take(&mut of.told_blocked);
-            if let Some(Seat { shard, room, member }) = of.seat
+            if let Some(seat) = of.seat
                 && (bytes > 0 || was_blocked)
             {
-                self.outbound.post(shard, ShardMail::Receive { room, member, bytes });
+                let received = ToMember::Received(bytes);
+                self.outbound.frames(seat.shard, |out| put_to_member(out, seat, &received));
             }
+        }
+    }
+
+    /// Says something to a seat of the session, here or on another shard.
+    pub(in crate::shard) fn tell(&mut self, seat: Seat, what: ToMember<'static>) {
+        if seat.shard == self.env.shard {
+            self.outbound.effects.push_back(Effect::Mail(ShardMail::Member(seat, what)));
+        } else {
+            self.outbound.frames(seat.shard, |out| put_to_member(out, seat, &what));
         }
     }
 

@@ -21,7 +21,7 @@ use crate::shard::keys::{ConnectionKey, Seat};
 use crate::shard::lines::{End, Host};
 use crate::shard::mail::ShardMail;
 use crate::shard::mail::join::{Departure, Purpose};
-use crate::shard::mail::member::Farewell;
+use crate::shard::mail::member::{Farewell, ToMember};
 use crate::shard::mail::resume::{Opening, ResumeRequest, Wanted};
 use crate::shard::outbound::Effect;
 use crate::shard::session::outlet::Outlet;
@@ -233,12 +233,10 @@ impl Outlet<'_> {
         self.env.counters.messages_lost += messages_lost;
         self.welcome(key, number, token, Some(resumed));
         self.links.look_at(key, self.env.now);
-        for Seat { shard, room, member } in self.seats(key) {
-            if let Some(connection) = self.links.get(key) {
-                let address = Arc::clone(connection.tally.address());
-                let mail = ShardMail::Resume { room, member, away, address };
-                self.outbound.send(self.env, shard, mail);
-            }
+        let Some(connection) = self.links.get(key) else { return };
+        let address = connection.tally.address().name();
+        for seat in self.seats(key) {
+            self.tell(seat, ToMember::Resumed { away, address });
         }
         self.go_on_resuming(key);
         self.links.resumed.push(key);
@@ -384,22 +382,16 @@ impl Outlet<'_> {
         }
         self.outbound.effects.push_back(Effect::Lost(key));
         for seat in self.seats(key) {
-            self.lost(seat);
+            self.tell(seat, ToMember::Lost);
         }
         self.send_receipts(key);
-    }
-
-    /// A session has lost its connection, and keeps this seat.
-    pub(in crate::shard) fn lost(&mut self, seat: Seat) {
-        let Seat { shard, room, member } = seat;
-        self.outbound.send(self.env, shard, ShardMail::Lost { room, member });
     }
 
     /// A session has a new seat. If it has lost its connection in the meantime, the room learns
     /// that.
     pub(in crate::shard) fn seated_away(&mut self, key: ConnectionKey, seat: Seat) {
         if self.links.get(key).is_some_and(Connection::is_away) {
-            self.lost(seat);
+            self.tell(seat, ToMember::Lost);
             self.expire_away(key);
         }
     }

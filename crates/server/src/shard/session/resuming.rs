@@ -14,8 +14,7 @@ use playfield_wire::{ErrorCode, RoomNumber};
 
 use crate::shard::connection::Phase;
 use crate::shard::keys::{ConnectionKey, Seat};
-use crate::shard::mail::ShardMail;
-use crate::shard::mail::member::Farewell;
+use crate::shard::mail::member::{Farewell, ToMember};
 use crate::shard::outbound::Effect;
 use crate::shard::session::outlet::Outlet;
 use crate::shard::session::resumption::{Presence, Resuming};
@@ -197,13 +196,12 @@ impl Outlet<'_> {
         }
         self.outbound.effects.push_back(Effect::ResumeEnded(key));
         for (seat, is_told) in seats {
-            let Seat { shard, room, member } = seat;
             if !is_told {
                 // The client will never learn that it has joined this: nothing more may come of it.
                 self.go(seat, LeaveReason::ConnectionLost, Farewell::None);
             } else {
                 // What changed since its copy was brought up to date follows.
-                self.outbound.send(self.env, shard, ShardMail::ResumeEnded { room, member });
+                self.tell(seat, ToMember::ResumeEnded);
             }
         }
     }

@@ -8,7 +8,7 @@ use playfield_wire::server::{self, ServerMessage};
 
 use crate::shard::connection::transport::Framing;
 use crate::shard::keys::{ConnectionKey, Seat};
-use crate::shard::mail::ShardMail;
+use crate::shard::mail::member::ToMember;
 use crate::shard::session::Session;
 use crate::shard::session::outlet::Outlet;
 
@@ -163,11 +163,10 @@ impl Outlet<'_> {
         let wants = |number| round_trips.rooms.iter().any(|(room, _)| *room == number);
         let seats = session.rooms.iter().filter(|room| wants(room.number));
         let seats: Vec<Seat> = seats.filter_map(|room| room.seat).collect();
-        for Seat { shard, room, member } in seats {
+        for seat in seats {
             // Another measurement follows, so this one need not wait for space.
-            if !self.outbound.congested[usize::from(shard)] {
-                let mail = ShardMail::Measured { room, member, round_trip };
-                self.outbound.send(self.env, shard, mail);
+            if !self.outbound.congested[usize::from(seat.shard)] {
+                self.tell(seat, ToMember::Measured(round_trip));
             }
         }
     }

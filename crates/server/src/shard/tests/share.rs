@@ -10,8 +10,8 @@ use playfield_wire::{Format, RequestNumber, RoomNumber};
 use super::speech::{self, Heard, encoded};
 use super::wanderer::{Return, Wanderer};
 use super::world::{Client, World};
-use crate::shard::keys::Seat;
 use crate::shard::mail::ShardMail;
+use crate::shard::mail::member::ToMember;
 
 const LONG: Duration = Duration::from_millis(1);
 
@@ -160,13 +160,12 @@ fn being_lost_and_coming_back_are_charged_to_the_client() {
     let (home, key) = world.place_of(ann.client);
     let seats = world.shards[home].by_outlet(|out| out.seats(key));
     let seat = seats.into_iter().find(|seat| usize::from(seat.shard) == shard).unwrap();
-    let Seat { room, member, .. } = seat;
-    let address = world.node.addresses.at([10, 0, 0, 1].into(), world.now);
-    let back = ShardMail::Resume { room, member, away: Duration::ZERO, address };
-    for mail in [ShardMail::Lost { room, member }, back] {
+    let address = world.node.addresses.at([10, 0, 0, 1].into(), world.now).name();
+    let back = ToMember::Resumed { away: Duration::ZERO, address };
+    for what in [ToMember::Lost, back] {
         calm(&mut world, &mut ann);
         world.each_look_takes(LONG_SNAPSHOT);
-        world.post(seat.shard, mail);
+        world.post(seat.shard, ShardMail::Member(seat, what));
         world.run();
         assert!(world.takes_much(ann.client));
     }
