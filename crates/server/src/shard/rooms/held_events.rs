@@ -1,15 +1,11 @@
 //! The events that wait for players who are entering. They count in the budget of the session's
 //! connection, and are bounded as what a session has unsent, or keeps while it is away.
 
-use playfield_room::{EventHeader, LeaveReason};
-use playfield_wire::RoomNumber;
+use playfield_room::EventHeader;
 
-use crate::shard::keys::{ConnectionKey, MemberKey, RoomKey};
-use crate::shard::mail::member::Farewell;
+use crate::shard::keys::{MemberKey, RoomKey};
 use crate::shard::rooms::delivery::{Delivery, EVENT_HEADER_BYTES_MAX};
-use crate::shard::rooms::link::MemberLink;
 use crate::shard::rooms::member::{HeldEvent, Member, Standing};
-use crate::shard::session::outlet::Outlet;
 
 impl Delivery<'_> {
     /// Keeps an event for a player who is entering, if there is space for it. If not, the
@@ -31,20 +27,17 @@ impl Delivery<'_> {
         }
         let bytes = payload.len() + EVENT_HEADER_BYTES_MAX;
         let before = entering.events_bytes;
-        let session = match &member.link {
-            MemberLink::Local(connection) => self.sessions.entering_bytes(*connection),
-            MemberLink::Remote(_) => before,
-        };
-        // As the log of a session, which keeps one message of any size.
+        // As the log of a session, which keeps one message of any size. With what its other rooms
+        // hold, the session's shard counts it.
         let is_over = if is_away {
-            session > 0 && session + bytes > resume_bytes_max.min(outbox_bytes_max)
+            before > 0 && before + bytes > resume_bytes_max.min(outbox_bytes_max)
         } else {
-            session + bytes > outbox_bytes_max
+            before + bytes > outbox_bytes_max
         };
         if !is_over {
             entering.events_bytes += bytes;
             entering.events.push(HeldEvent { header: event, payload: payload.to_vec() });
-            return self.holds(&member.link, before, before + bytes);
+            return self.holds(member, before, before + bytes);
         }
         if is_away {
             entering.given_up = true;
@@ -61,38 +54,8 @@ impl Delivery<'_> {
         let bytes = std::mem::take(&mut entering.events_bytes);
         let events = std::mem::take(&mut entering.events);
         if bytes > 0 {
-            self.holds(&member.link, bytes, 0);
+            self.holds(member, bytes, 0);
         }
         events
-    }
-}
-
-impl Outlet<'_> {
-    /// On the session's shard: a room elsewhere holds more or less events for the session.
-    pub(in crate::shard) fn holds_elsewhere(
-        &mut self,
-        key: ConnectionKey,
-        number: RoomNumber,
-        (before, after): (usize, usize),
-    ) {
-        self.holds_events(key, before, after);
-        let bytes = self.sessions.entering_bytes(key);
-        if after <= before {
-            return;
-        }
-        let config = &self.env.node.config;
-        let (outbox_bytes_max, resume_bytes_max) =
-            (config.outbox_bytes_max, config.resume_bytes_max);
-        if !self.links.is_held(key) {
-            if bytes > outbox_bytes_max {
-                self.links.doom_unread(self.env, key);
-            }
-        } else if bytes > after
-            && bytes > resume_bytes_max
-            && let Some(session) = self.sessions.get_mut(key)
-            && let Some(seat) = session.room_mut(number).and_then(|room| room.seat)
-        {
-            self.go(seat, LeaveReason::ConnectionLost, Farewell::TooMuch);
-        }
     }
 }

@@ -282,10 +282,11 @@ impl Delivery<'_> {
     }
 
     /// Counts a change of the events held for a member at the connection of its session.
-    pub(crate) fn holds(&mut self, link: &MemberLink, before: usize, after: usize) {
-        match link {
+    pub(crate) fn holds(&mut self, member: &Member, before: usize, after: usize) {
+        match &member.link {
             MemberLink::Local(connection) => {
-                self.outlet().holds_events(*connection, before, after);
+                let stay = Stay { connection: *connection, room: member.number };
+                self.outlet().holds_events(stay, before, after);
             }
             MemberLink::Remote(link) => {
                 link.put(self.outbound, self.env.now, &ToSession::Holds { before, after });

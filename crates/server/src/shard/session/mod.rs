@@ -203,11 +203,6 @@ impl Session {
         &mut self.extras_mut().allowances
     }
 
-    /// How many bytes of events rooms hold that it is entering.
-    pub(crate) fn entering_bytes(&self) -> usize {
-        self.extras().map_or(0, |extras| extras.entering_bytes)
-    }
-
     /// Measures the round trip to its client, if a room of the session asks for it.
     pub(crate) fn round_trips(&mut self) -> Option<&mut RoundTrips> {
         self.extras.as_deref_mut()?.round_trips.as_deref_mut()

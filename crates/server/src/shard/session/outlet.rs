@@ -3,17 +3,20 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use playfield_room::LeaveReason;
 use playfield_session::Passage;
 use playfield_wire::server::ServerMessage;
 use playfield_wire::{Format, RoomNumber};
 
 use crate::shard::connection::{Kind, Links, narrowed};
 use crate::shard::env::Env;
+use crate::shard::frames::Stay;
 use crate::shard::keys::ConnectionKey;
 use crate::shard::lines::Host;
 use crate::shard::mail::ShardMail;
 use crate::shard::mail::device::DeviceMail;
 use crate::shard::mail::join::Departure;
+use crate::shard::mail::member::Farewell;
 use crate::shard::outbound::{Effect, Outbound};
 use crate::shard::session::greeting::Greeting;
 use crate::shard::session::sessions::Sessions;
@@ -79,12 +82,29 @@ impl Outlet<'_> {
         self.write(key, Kind::of(message, None), |format, out| message.encode(format, out));
     }
 
-    /// A room that the session of a connection is entering holds more or less events for it.
-    pub(crate) fn holds_events(&mut self, key: ConnectionKey, before: usize, after: usize) {
-        if let Some(session) = self.sessions.get_mut(key) {
-            let bytes = &mut session.extras_mut().entering_bytes;
-            *bytes = (*bytes + after).saturating_sub(before);
-            self.links.waits(key, before, after);
+    /// A room that a session is entering holds more or less events for it. If all its rooms hold
+    /// too many, the connection is given up, or the seat if there is no connection.
+    pub(crate) fn holds_events(&mut self, stay: Stay, before: usize, after: usize) {
+        let Stay { connection: key, room: number } = stay;
+        let Some(session) = self.sessions.get_mut(key) else { return };
+        let bytes = &mut session.extras_mut().entering_bytes;
+        *bytes = (*bytes + after).saturating_sub(before);
+        let bytes = *bytes;
+        let seat = session.room_mut(number).and_then(|room| room.seat);
+        self.links.waits(key, before, after);
+        // The room itself looks at what it holds alone.
+        if after <= before || bytes <= after {
+            return;
+        }
+        let config = &self.env.node.config;
+        if !self.links.is_held(key) {
+            if bytes > config.outbox_bytes_max {
+                self.links.doom_unread(self.env, key);
+            }
+        } else if bytes > config.resume_bytes_max.min(config.outbox_bytes_max)
+            && let Some(seat) = seat
+        {
+            self.go(seat, LeaveReason::ConnectionLost, Farewell::TooMuch);
         }
     }
 

@@ -35,9 +35,7 @@ impl Outlet<'_> {
                 }
             }
             ToSession::Took(time) => self.links.charge(key, self.env.now, time),
-            ToSession::Holds { before, after } => {
-                self.holds_elsewhere(key, number, (before, after))
-            }
+            ToSession::Holds { before, after } => self.holds_events(stay, before, after),
             ToSession::CopyResumed { number: resumes, body } => {
                 self.copy_resumed_elsewhere(key, number, resumes, body);
             }

@@ -130,11 +130,6 @@ impl Sessions {
         self.table.at(place as usize).map(|(key, _)| key)
     }
 
-    /// How many bytes of events rooms hold that the session of a connection is entering.
-    pub(in crate::shard) fn entering_bytes(&self, key: ConnectionKey) -> usize {
-        self.get(key).map_or(0, Session::entering_bytes)
-    }
-
     /// Forgets a client that waits.
     pub(in crate::shard) fn take_greeting(&mut self, key: ConnectionKey) -> Option<Greeting> {
         let greeting = self.greetings.remove(&key);

@@ -39,6 +39,7 @@ use crate::shard::env::Stopwatch;
 use crate::shard::keys::ConnectionKey;
 use crate::shard::mail::ShardMail;
 use crate::shard::mail::user::UserMail;
+use crate::shard::session::Session;
 use crate::shard::session::moving::Moving;
 use crate::stats::{Counters, Watch};
 use crate::users::End;
@@ -694,7 +695,8 @@ impl World {
 
     /// How many bytes of events wait for a session to be in their rooms.
     pub(super) fn entering_bytes(&self, shard: usize, key: ConnectionKey) -> usize {
-        self.shards[shard].sessions.entering_bytes(key)
+        let session = self.shards[shard].sessions.get(key);
+        session.and_then(Session::extras).map_or(0, |extras| extras.entering_bytes)
     }
 
     /// How many bytes of memory the connection's buffers hold.
