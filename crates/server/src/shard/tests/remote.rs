@@ -5,6 +5,8 @@ use playfield_wire::{ErrorCode, Format, RequestNumber, RoomNumber};
 
 use super::speech::{Heard, encoded, send};
 use super::world::{Client, World};
+use crate::room_id::RoomId;
+use crate::shard::mail::ShardMail;
 
 const PACKED: Format = Format::Packed;
 
@@ -393,6 +395,25 @@ fn a_join_through_a_full_mailbox_is_busy() {
         }
         world.joined(visitor);
     }
+}
+
+#[test]
+fn frames_leave_as_one_piece_of_mail_that_other_mail_closes() {
+    let mut world = World::new(2, &[]);
+    let outbound = &mut world.shards[0].outbound;
+    for bytes in [10, 0, 20] {
+        outbound.frames(1, |out| out.resize(out.len() + bytes, 0));
+    }
+    outbound.post(1, ShardMail::Close { room: RoomId::from_random([0; 10]), text: String::new() });
+    for bytes in [0, 70_000, 1, 2] {
+        outbound.frames(1, |out| out.resize(out.len() + bytes, 0));
+    }
+    let pieces = outbound.outgoing(1).iter().map(|mail| match mail {
+        ShardMail::Frames(frames) => Some(frames.len()),
+        _ => None,
+    });
+    let expected = [Some(30), None, Some(70_000), Some(3)];
+    assert_eq!(pieces.collect::<Vec<_>>(), expected, "a long piece takes no more");
 }
 
 #[test]

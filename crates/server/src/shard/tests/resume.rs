@@ -289,6 +289,14 @@ fn a_session_that_is_away_is_treated_alike_by_rooms_of_any_shard() {
 }
 
 #[test]
+fn what_is_on_its_way_to_a_log_is_bounded_and_what_exceeds_that_is_lost_and_told() {
+    let (heard, lost) = away_from_a_talkative_room(1, 1000);
+    let events = heard.iter().filter(|heard| heard.contains("xxx")).count() as u64;
+    let lost: u64 = lost.iter().map(|lost| lost.messages).sum();
+    assert_eq!((events + lost, events <= 20), (1000, true), "{events} events");
+}
+
+#[test]
 fn a_return_that_claims_what_cannot_be_is_refused_and_the_session_goes_on_waiting() {
     let mut world = World::new(1, &[]);
     let mut ann = native(&mut world);
