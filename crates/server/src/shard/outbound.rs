@@ -104,9 +104,9 @@ impl Outbound {
         append: impl FnOnce(&mut Vec<u8>) -> R,
     ) -> R {
         let mail = &mut self.outgoing[usize::from(shard)];
-        let last = mail.pop_back_if(
-            |last| matches!(last, ShardMail::Frames(frames) if frames.len() < FRAMES_BYTES),
-        );
+        let has_space =
+            |last: &ShardMail| matches!(last, ShardMail::Frames(of) if of.len() < FRAMES_BYTES);
+        let last = if mail.back().is_some_and(has_space) { mail.pop_back() } else { None };
         let mut frames = match last {
             Some(ShardMail::Frames(frames)) => frames,
             _ => Vec::new(),

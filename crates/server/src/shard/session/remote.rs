@@ -45,7 +45,7 @@ impl Outlet<'_> {
                 }
             }
             ToSession::Left { snapshots, answered } => {
-                self.left_elsewhere(stay, snapshots, answered)
+                self.left_elsewhere(stay, snapshots, answered);
             }
         }
     }

@@ -1,5 +1,7 @@
 //! Several shards: connections that move, rooms elsewhere, full mailboxes.
 
+use std::time::Duration;
+
 use playfield_wire::client::{self, ClientMessage};
 use playfield_wire::{ErrorCode, Format, RequestNumber, RoomNumber};
 
@@ -395,6 +397,28 @@ fn a_join_through_a_full_mailbox_is_busy() {
         }
         world.joined(visitor);
     }
+}
+
+#[test]
+fn frames_for_a_session_that_is_over_reach_nobody_else() {
+    let mut world = World::new(2, &[]);
+    let (host, id, visitor) = apart(&mut world, "");
+    world.join(visitor, RequestNumber(1), &id);
+    let (room, _) = world.joined(visitor);
+    let (_, key) = world.place_of(visitor);
+    world.space[1] = 0;
+    world.say(host, &send(RoomNumber(1), "shout", "late"));
+    world.vanish(visitor);
+    // Another client has the place, and a room with the number.
+    let other = world.client(1);
+    world.node.directory.set_lateness(0, Duration::from_secs(1));
+    world.room(other, "sync=0 tick=0");
+    let (own, _) = world.room(other, "sync=0 tick=0");
+    let (shard, its) = world.place_of(other);
+    assert_eq!((own, shard, its.index(), its == key), (room, 1, key.index(), false));
+    world.space[1] = usize::MAX;
+    world.wait(100);
+    assert_eq!(world.heard(other), []);
 }
 
 #[test]
