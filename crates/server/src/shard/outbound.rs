@@ -19,8 +19,8 @@ use crate::shard::room_places::RoomPlaces;
 use crate::shard::subscriptions::SessionChannels;
 
 /// A piece of mail with this many bytes of frames takes no more: the shard that it goes to looks at
-/// the time only between two pieces.
-const FRAMES_BYTES: usize = 64 << 10;
+/// the time only between pieces.
+const FRAMES_BYTES: usize = 8 << 10;
 
 /// Work that a part of a shard leaves to those above it. It is done, in order, as soon as the part
 /// is done with what it was asked for.
