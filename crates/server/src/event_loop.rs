@@ -398,7 +398,7 @@ impl EventLoop {
         self.queue_resumed();
         self.answered.clear();
         self.answered_bytes = 0;
-        self.shard.begin_input();
+        self.shard.begin_work();
         while let Some(key) = self.shard.next_input() {
             let before = self.shard.links.unsent(key).len();
             self.serve(key);
@@ -713,7 +713,7 @@ impl EventLoop {
 
     /// How long to wait for something to happen.
     fn timeout(&mut self) -> Option<Duration> {
-        if self.shard.links.has_input()
+        if self.shard.links.has_work()
             || self.mail_waits
             || self.writes_on
             || !self.closing.is_empty()

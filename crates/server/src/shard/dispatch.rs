@@ -10,9 +10,7 @@ use crate::shard::keys::ConnectionKey;
 use crate::shard::mail::ShardMail;
 use crate::shard::mail::user::UserMail;
 use crate::shard::outbound::Effect;
-use crate::shard::pacing::Part;
 use crate::shard::session::outlet::Outlet;
-use crate::shard::snapshots::Waiting;
 
 impl Shard {
     /// Does something by the outlet, and what follows from it.
@@ -196,38 +194,6 @@ impl Shard {
 }
 
 impl Shard {
-    /// Writes snapshots for those whose turn it is, while there is time for them.
-    pub(in crate::shard) fn write_snapshots(&mut self) {
-        while let Some(waiting) = self.sessions.snapshots.next_due(self.env.now) {
-            self.host.queue_snapshot_now(&mut below!(self), waiting);
-        }
-        self.pacing.begin_part(&self.env, Part::Snapshots);
-        while !self.is_part_over()
-            && let Some(waiting) = self.sessions.snapshots.next(self.env.now)
-        {
-            let began = self.env.stopwatch.read();
-            match waiting {
-                Waiting::Session(key) => self.host.catch_up_session(&mut below!(self), key),
-                Waiting::Member(room, member) => {
-                    self.host.serve_member(&mut below!(self), room, member);
-                }
-            }
-            self.apply_effects();
-            let took = self.env.stopwatch.read().saturating_sub(began);
-            self.sessions.snapshots.took(self.env.now, took);
-            self.host.charge_waiting(&mut below!(self), waiting, took);
-        }
-        self.pacing.end_part(&self.env);
-    }
-
-    /// Gives clients that came back their sessions, or new ones, as long as there is time.
-    pub(in crate::shard) fn resume_sessions(&mut self) {
-        outlet!(self).line_up_to_resume();
-        self.pacing.begin_part(&self.env, Part::Resumes);
-        while !self.is_part_over() && self.by_outlet(|out| out.resume_next()) {}
-        self.pacing.end_part(&self.env);
-    }
-
     /// A connection has drained: what it missed follows.
     pub(in crate::shard) fn catch_up_all(&mut self, key: ConnectionKey) {
         if outlet!(self).go_on_resuming(key) {

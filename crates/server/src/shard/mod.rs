@@ -21,9 +21,9 @@ mod beside;
 pub(crate) mod connection;
 mod dispatch;
 pub(crate) mod env;
+mod fair_queue;
 mod frames;
 pub(crate) mod keys;
-mod lines;
 mod log_limit;
 pub(crate) mod mail;
 mod messages;
@@ -39,7 +39,8 @@ mod slab;
 mod snapshots;
 mod subscriptions;
 pub(crate) mod topics;
-mod turns;
+mod work;
+mod working;
 
 #[cfg(test)]
 mod tests;
@@ -166,9 +167,10 @@ impl Shard {
     pub(crate) fn visited(&mut self, key: ConnectionKey) -> bool {
         self.links.visited = None;
         let time = self.env.stopwatch.read().saturating_sub(self.links.visit.began());
+        self.env.counters.input_ns += nanoseconds(time);
+        self.links.work.took(time);
         let Some(connection) = self.links.slab.get_mut(key) else { return false };
         connection.taken.add(self.env.now, time);
-        self.links.input.lines.took(time);
         let comes_back = connection.pause.turn;
         if std::mem::take(&mut connection.put_off) {
             if connection.pause.greeting {
@@ -194,9 +196,6 @@ impl Shard {
         if !self.host.parked_foundings.is_empty() {
             self.host.retry_parked_foundings(&mut below!(self));
         }
-        if !(self.sessions.to_resume.is_empty() && self.sessions.resume_lines.is_empty()) {
-            self.resume_sessions();
-        }
         self.apply_effects();
         self.host.deliver_local_mail(&mut below!(self));
         self.host.run_due_rooms(&mut below!(self));
@@ -206,14 +205,14 @@ impl Shard {
         self.topics.expire_commands(&mut outlet!(self));
         self.by_outlet(|out| out.expire_connections());
         self.by_outlet(|out| out.keep_to_budget());
-        self.write_snapshots();
+        self.go_on_working();
         self.settle();
     }
 
     /// When [`advance`](Self::advance) has something to do, even if nothing comes in.
     pub(crate) fn next_deadline(&self) -> Option<Duration> {
         let at_once = !self.links.resumed.is_empty()
-            || !self.sessions.resume_lines.is_empty()
+            || !self.links.work.is_empty()
             || self.links.is_over_budget
             || !self.outbound.local_mail.is_empty()
             || !self.topics.devices.posts.is_empty()

@@ -16,17 +16,13 @@ pub(crate) enum Part {
     Mail,
     /// New connections.
     Accepts,
-    /// Input of clients.
-    Input,
-    /// Sessions that are resumed.
-    Resumes,
-    /// Snapshots, which have a [budget of their own](crate::shard::snapshots).
-    Snapshots,
+    /// Work that [waits by address](crate::shard::work): input, resumes and snapshots.
+    Work,
     /// Sockets that are closed.
     Closes,
 }
 
-const PARTS: usize = 6;
+const PARTS: usize = 4;
 
 impl Part {
     /// When it ends, as the time since the turn began. Earlier parts leave time for later ones.
@@ -34,9 +30,7 @@ impl Part {
         match self {
             Self::Mail => Duration::from_millis(2),
             Self::Accepts => Duration::from_millis(3),
-            Self::Input => Duration::from_millis(5),
-            Self::Resumes => Duration::from_millis(6),
-            Self::Snapshots => Duration::MAX,
+            Self::Work => Duration::from_millis(6),
             Self::Closes => Duration::from_millis(8),
         }
     }
@@ -44,9 +38,10 @@ impl Part {
     /// Its share of the time, even if rooms are late: one part in this many.
     const fn share(self) -> u32 {
         match self {
+            Self::Work => 5,
             // Connections go as often as they come.
-            Self::Input | Self::Closes => 10,
-            Self::Mail | Self::Accepts | Self::Resumes | Self::Snapshots => 20,
+            Self::Closes => 10,
+            Self::Mail | Self::Accepts => 20,
         }
     }
 }
@@ -58,7 +53,8 @@ struct Share {
     as_of: Duration,
 }
 
-/// The most that a part saves up.
+/// The most that a part saves up: its share of so long, but no more than a few pieces of work take.
+const SAVED_OF: Duration = Duration::from_millis(20);
 const SAVED_MAX: Duration = Duration::from_millis(2);
 
 /// The time of the turn, and the shares.
@@ -81,7 +77,8 @@ impl Pacing {
         let read = env.stopwatch.read();
         let share = &mut self.shares[part as usize];
         let earned = read.saturating_sub(share.as_of) / part.share();
-        *share = Share { earned: (share.earned + earned).min(SAVED_MAX), as_of: read };
+        let saved_max = (SAVED_OF / part.share()).min(SAVED_MAX);
+        *share = Share { earned: (share.earned + earned).min(saved_max), as_of: read };
         self.part = Some((part, read, false));
     }
 

@@ -8,12 +8,9 @@ use playfield_wire::framing::{FrameError, Framing as NativeFraming};
 
 use crate::shard::Shard;
 use crate::shard::connection::close_codes::NO_CLOSE_CODE;
-use crate::shard::connection::input_queue::InputQueue;
 use crate::shard::connection::share::WORK_OF_NODE;
 use crate::shard::connection::transport::{Input, websocket_decoder};
-use crate::shard::env::nanoseconds;
 use crate::shard::keys::ConnectionKey;
-use crate::shard::pacing::Part;
 
 /// A buffer that held this many times what is left in it is replaced by a smaller one.
 const SLACK: usize = 4;
@@ -248,45 +245,6 @@ impl Shard {
             connection.input = Input::WebSocket(decoder);
         }
         handled
-    }
-}
-
-impl Shard {
-    /// Begins to serve those that wait, each once.
-    pub(crate) fn begin_input(&mut self) {
-        self.links.input_began = self.env.stopwatch.read();
-        self.pacing.begin_part(&self.env, Part::Input);
-        let InputQueue { calm, busy, lines, left } = &mut self.links.input;
-        *left = [lines.len(), calm.len(), busy.len()];
-    }
-
-    /// The next connection to serve in this turn.
-    pub(crate) fn next_input(&mut self) -> Option<ConnectionKey> {
-        if self.links.input.left == [0; 3] || self.is_part_over() {
-            return None;
-        }
-        let key = self.links.input.take()?;
-        if let Some(connection) = self.links.get_mut(key) {
-            connection.unread = false;
-        }
-        Some(key)
-    }
-
-    /// No more is served in this turn. What is left waits by address.
-    pub(crate) fn end_input(&mut self) {
-        self.pacing.end_part(&self.env);
-        let took = self.env.stopwatch.read().saturating_sub(self.links.input_began);
-        self.env.counters.input_ns += nanoseconds(took);
-        let [_, calm, busy] = std::mem::take(&mut self.links.input.left);
-        if calm + busy == 0 {
-            return;
-        }
-        for key in std::mem::take(&mut self.links.input.calm) {
-            self.links.line_up_input(key, false);
-        }
-        for key in std::mem::take(&mut self.links.input.busy) {
-            self.links.line_up_input(key, true);
-        }
     }
 }
 

@@ -1,55 +1,68 @@
 //! Which connection is served next.
 //!
 //! As long as there is time for all, that is the one that came first, and those that took much time
-//! lately come last. What a turn leaves over waits in [lines](crate::shard::lines), by address, and
-//! so does what comes until they are empty.
+//! lately come last. What a turn leaves over waits in the [fair queue](crate::shard::work), by
+//! address, and so does what comes until that is empty.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::shard::connection::Links;
 use crate::shard::keys::ConnectionKey;
-use crate::shard::lines::{End, Host, Lines};
+use crate::shard::work::{Host, Line, Work};
 
-/// Connections that have input.
+/// Connections that have input, and came while nothing waited.
 #[derive(Default)]
 pub(in crate::shard) struct InputQueue {
-    pub(in crate::shard) calm: VecDeque<ConnectionKey>,
+    calm: VecDeque<ConnectionKey>,
     /// Connections that took much time lately.
-    pub(in crate::shard) busy: VecDeque<ConnectionKey>,
-    pub(in crate::shard) lines: Lines<ConnectionKey>,
-    /// How many are served in this turn at most: those that waited when it began to read.
-    pub(in crate::shard) left: [usize; 3],
-}
-
-impl InputQueue {
-    /// Takes out the next connection of those that waited when the turn began to read.
-    pub(in crate::shard) fn take(&mut self) -> Option<ConnectionKey> {
-        let Self { calm, busy, lines, left } = self;
-        for (number, left) in left.iter_mut().enumerate() {
-            if *left == 0 {
-                continue;
-            }
-            *left -= 1;
-            return match number {
-                0 => lines.next(),
-                1 => calm.pop_front(),
-                _ => busy.pop_front(),
-            };
-        }
-        None
-    }
+    busy: VecDeque<ConnectionKey>,
+    /// How much is worked off in this turn at most: what waited when it began to.
+    left: [usize; 3],
 }
 
 impl Links {
+    /// What waits now is worked off.
+    pub(in crate::shard) fn begin_work(&mut self) {
+        self.input.left = [self.work.len(), self.input.calm.len(), self.input.busy.len()];
+    }
+
+    /// Takes out the next of what waited when the turn began to work it off.
+    pub(in crate::shard) fn next_work(&mut self) -> Option<Work> {
+        let InputQueue { calm, busy, left } = &mut self.input;
+        let number = left.iter().position(|left| *left > 0)?;
+        left[number] -= 1;
+        match number {
+            0 => self.work.next(),
+            1 => calm.pop_front().map(Work::Input),
+            _ => busy.pop_front().map(Work::Input),
+        }
+    }
+
+    /// No more input is read in this turn. What is left waits by address.
+    pub(in crate::shard) fn end_input(&mut self) {
+        let [_, calm, busy] = std::mem::take(&mut self.input.left);
+        if calm + busy == 0 {
+            return;
+        }
+        for key in std::mem::take(&mut self.input.calm) {
+            self.line_up(key, Line::Input, Work::Input(key));
+        }
+        for key in std::mem::take(&mut self.input.busy) {
+            self.line_up(key, Line::BusyInput, Work::Input(key));
+        }
+    }
+
     /// A connection waits to be served. It must not wait already.
     pub(crate) fn queue_input(&mut self, key: ConnectionKey, now: Duration) {
         let is_busy = self.takes_much(key, now);
         if let Some(connection) = self.slab.get_mut(key) {
             connection.unread = true;
         }
-        if !self.input.lines.is_empty() {
-            self.line_up_input(key, is_busy);
+        if !self.work.is_empty() {
+            let line = if is_busy { Line::BusyInput } else { Line::Input };
+            self.line_up(key, line, Work::Input(key));
         } else if is_busy {
             self.input.busy.push_back(key);
         } else {
@@ -57,17 +70,22 @@ impl Links {
         }
     }
 
-    pub(in crate::shard) fn line_up_input(&mut self, key: ConnectionKey, is_busy: bool) {
-        let Some(connection) = self.get(key) else { return };
-        let host = Host(connection.tally.address().clone());
-        let end = if is_busy { End::Back } else { End::Front };
-        self.input.lines.push(host, end, key);
+    /// Puts work for a connection into a line of its address.
+    pub(in crate::shard) fn line_up(&mut self, key: ConnectionKey, line: Line, work: Work) {
+        if let Some(host) = self.host(key) {
+            self.work.push(&host, line as usize, work);
+        }
     }
 
-    /// Whether connections wait to be served.
-    pub(crate) fn has_input(&self) -> bool {
-        let InputQueue { calm, busy, lines, .. } = &self.input;
-        !(calm.is_empty() && busy.is_empty() && lines.is_empty())
+    /// The address of a connection.
+    pub(in crate::shard) fn host(&self, key: ConnectionKey) -> Option<Host> {
+        self.get(key).map(|connection| Host(Arc::clone(connection.tally.address())))
+    }
+
+    /// Whether anything waits to be worked off.
+    pub(crate) fn has_work(&self) -> bool {
+        let InputQueue { calm, busy, .. } = &self.input;
+        !(calm.is_empty() && busy.is_empty() && self.work.is_empty())
     }
 
     /// Returns whether a connection took much of the shard's time lately, so that others come

@@ -1,6 +1,7 @@
 //! The connections of a shard.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 use std::time::Duration;
 
 use playfield_wire::ErrorCode;
@@ -16,6 +17,7 @@ use crate::shard::connection::{Connection, SocketChange};
 use crate::shard::env::Env;
 use crate::shard::keys::{ConnectionKey, OfConnection};
 use crate::shard::slab::Slab;
+use crate::shard::work::{Host, WorkQueue};
 
 /// The links to clients: connections, what comes in on them, and what they are owed.
 pub(crate) struct Links {
@@ -25,8 +27,8 @@ pub(crate) struct Links {
     pub(super) dirty: VecDeque<ConnectionKey>,
     pub(in crate::shard) timeouts: Timeouts,
     pub(in crate::shard) input: InputQueue,
-    /// The stopwatch when the turn began to read.
-    pub(in crate::shard) input_began: Duration,
+    /// The work that waits, by address.
+    pub(in crate::shard) work: WorkQueue,
     /// The time of the connection that is served.
     pub(in crate::shard) visit: Visit,
     /// The connection that is served: it is charged for all that takes time meanwhile.
@@ -68,7 +70,7 @@ impl Links {
             dirty: VecDeque::new(),
             timeouts: Timeouts::new(shortest / 16),
             input: InputQueue::default(),
-            input_began: Duration::ZERO,
+            work: WorkQueue::default(),
             visit: Visit::default(),
             visited: None,
             read_late: Vec::new(),
@@ -179,12 +181,15 @@ impl Links {
         self.get(key).is_some_and(Connection::is_in_messages)
     }
 
-    /// Charges a connection for work that was done for it alone.
+    /// Charges a connection and its address for work that was done for it alone.
     pub(crate) fn charge(&mut self, key: ConnectionKey, now: Duration, time: Duration) {
         if self.visited != Some(key)
             && let Some(connection) = self.slab.get_mut(key)
         {
             connection.taken.add(now, time);
+            if !self.work.is_empty() {
+                self.work.charge(&Host(Arc::clone(connection.tally.address())), time);
+            }
         }
     }
 

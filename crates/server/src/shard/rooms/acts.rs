@@ -16,7 +16,7 @@ use crate::shard::rooms::host::{Below, RoomHost};
 use crate::shard::rooms::link::{MemberLink, RemoteLink};
 use crate::shard::rooms::member::farewell_to;
 use crate::shard::session::messages::duplicate;
-use crate::shard::snapshots::Waiting;
+use crate::shard::work::Waiting;
 
 impl RoomHost {
     /// Gives a member's message to its room.

@@ -7,12 +7,11 @@ use playfield_wire::RoomNumber;
 use playfield_wire::client::ResumeRoom;
 
 use crate::shard::keys::{ConnectionKey, Seat};
-use crate::shard::lines::Host;
 use crate::shard::mail::member::{ResumeCopy, ToMember};
 use crate::shard::rooms::host::{Below, RoomHost};
 use crate::shard::rooms::link::MemberLink;
 use crate::shard::session::resuming::Step;
-use crate::shard::snapshots::{Payer, Waiting};
+use crate::shard::work::{Host, Waiting};
 
 impl RoomHost {
     /// Puts someone into the queue for a snapshot.
@@ -30,8 +29,8 @@ impl RoomHost {
     ) {
         if at > below.env.now {
             below.sessions.snapshots.wait(waiting, at);
-        } else if let Some(payer) = self.payer(below, waiting) {
-            below.sessions.snapshots.line_up(waiting, payer);
+        } else if let Some(host) = self.payer(below, waiting) {
+            below.sessions.snapshots.line_up(&mut below.links.work, waiting, host);
         }
     }
 
@@ -43,22 +42,18 @@ impl RoomHost {
         }
     }
 
-    /// The address and the session that are charged for the snapshot.
-    fn payer(&mut self, below: &mut Below<'_>, waiting: Waiting) -> Option<Payer> {
+    /// The address that is charged for the snapshot.
+    fn payer(&mut self, below: &mut Below<'_>, waiting: Waiting) -> Option<Host> {
         let connection = match waiting {
             Waiting::Session(key) => key,
             Waiting::Member(room, member) => {
                 match &self.rooms.get(room)?.members.get(member)?.link {
                     MemberLink::Local(connection) => *connection,
-                    MemberLink::Remote(link) => {
-                        let host = Host(Arc::clone(&link.address));
-                        return Some(Payer { host, session: (link.shard, link.connection()) });
-                    }
+                    MemberLink::Remote(link) => return Some(Host(Arc::clone(&link.address))),
                 }
             }
         };
-        let host = Host(Arc::clone(below.links.get(connection)?.tally.address()));
-        Some(Payer { host, session: (below.env.shard, connection) })
+        below.links.host(connection)
     }
 
     pub(in crate::shard) fn charge_waiting(

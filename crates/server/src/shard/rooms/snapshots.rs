@@ -21,7 +21,7 @@ use crate::shard::rooms::host::{Below, RoomHost};
 use crate::shard::rooms::link::MemberLink;
 use crate::shard::rooms::member::{Member, Standing};
 use crate::shard::rooms::sync::{Versioned, snapshot_rate};
-use crate::shard::snapshots::Waiting;
+use crate::shard::work::Waiting;
 
 impl RoomHost {
     /// A member needs a snapshot, because it asked for one or no patch reaches what it has: it is

@@ -17,7 +17,7 @@ use crate::shard::rooms::host::{Below, RoomHost};
 use crate::shard::rooms::lateness::Cost;
 use crate::shard::rooms::member::{Member, Standing};
 use crate::shard::rooms::snapshots::{enter, write_snapshot};
-use crate::shard::snapshots::Waiting;
+use crate::shard::work::Waiting;
 
 /// Why a room is synced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -135,7 +135,8 @@ impl RoomHost {
                 Standing::Entering(entering)
                     if entering.seated
                         && cause != Cause::Last
-                        && !below.sessions.snapshots.is_free(below.env.now) =>
+                        && !(below.links.work.is_empty()
+                            && below.sessions.snapshots.is_free(below.env.turn)) =>
                 {
                     entering.synced = true;
                     waiting.push((member_key, below.env.now));
@@ -148,7 +149,7 @@ impl RoomHost {
                     enter(&mut delivery!(below, self), key, member, &mut **room, named, now);
                     let took = below.env.stopwatch.read().saturating_sub(began);
                     delivery!(below, self).charge(&member.link, took);
-                    below.sessions.snapshots.spent(below.env.now, took);
+                    below.sessions.snapshots.spent(below.env.turn, took);
                 }
                 // Only while its own join is being asked for, and no sync runs then.
                 Standing::Entering(_) => {}

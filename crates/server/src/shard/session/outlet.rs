@@ -1,6 +1,5 @@
 //! The way out to clients: what sessions are sent is kept in their logs, and goes to their links.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use playfield_room::LeaveReason;
@@ -12,7 +11,6 @@ use crate::shard::connection::{Kind, Links, narrowed};
 use crate::shard::env::Env;
 use crate::shard::frames::Stay;
 use crate::shard::keys::ConnectionKey;
-use crate::shard::lines::Host;
 use crate::shard::mail::ShardMail;
 use crate::shard::mail::device::DeviceMail;
 use crate::shard::mail::join::Departure;
@@ -20,7 +18,7 @@ use crate::shard::mail::member::Farewell;
 use crate::shard::outbound::{Effect, Outbound};
 use crate::shard::session::greeting::Greeting;
 use crate::shard::session::sessions::Sessions;
-use crate::shard::snapshots::Waiting;
+use crate::shard::work::Waiting;
 
 /// Links and sessions, and what these need.
 pub(crate) struct Outlet<'a> {
@@ -110,10 +108,13 @@ impl Outlet<'_> {
 
     /// Puts a session on its way back into the queue for a snapshot, not before `at`.
     pub(in crate::shard) fn queue_session(&mut self, key: ConnectionKey, at: Duration) {
-        let Some(connection) = self.links.get(key) else { return };
-        let host = Host(Arc::clone(connection.tally.address()));
-        let payer = (host, (self.env.shard, key));
-        self.sessions.snapshots.queue(Waiting::Session(key), payer, at, self.env.now);
+        let Some(host) = self.links.host(key) else { return };
+        let waiting = Waiting::Session(key);
+        if at > self.env.now {
+            self.sessions.snapshots.wait(waiting, at);
+        } else {
+            self.sessions.snapshots.line_up(&mut self.links.work, waiting, host);
+        }
     }
 
     /// A device may have been heard: something came on its connection.

@@ -18,7 +18,6 @@ use crate::shard::allowance::Rate;
 use crate::shard::connection::transport::Input;
 use crate::shard::connection::{Connection, Phase, SocketChange};
 use crate::shard::keys::{ConnectionKey, Seat};
-use crate::shard::lines::{End, Host};
 use crate::shard::mail::ShardMail;
 use crate::shard::mail::join::{Departure, Purpose};
 use crate::shard::mail::member::{Farewell, ToMember};
@@ -26,6 +25,7 @@ use crate::shard::mail::resume::{Opening, ResumeRequest, Wanted};
 use crate::shard::outbound::Effect;
 use crate::shard::session::outlet::Outlet;
 use crate::shard::session::resumption::{Presence, Resuming, Resumption};
+use crate::shard::work::{Line, Work};
 
 /// How long a client waits for its session while that is on the way to another shard.
 const ON_ITS_WAY_MAX: Duration = Duration::from_millis(200);
@@ -60,7 +60,7 @@ impl Outlet<'_> {
         let purpose = Purpose::Resume(request);
         self.depart(key, Departure { target, purpose });
         if target == self.env.shard {
-            self.sessions.to_resume.push(key);
+            self.links.line_up(key, Line::Resumes, Work::Resume(key));
         } else {
             self.sessions.departing.push_back(key);
         }
@@ -80,23 +80,19 @@ impl Outlet<'_> {
         self.sessions.to_resume.push(key);
     }
 
-    /// Lines up clients that came back, by address.
-    pub(in crate::shard) fn line_up_to_resume(&mut self) {
+    /// Lines up clients that could not have their sessions so far.
+    pub(in crate::shard) fn retry_resumes(&mut self) {
         for key in std::mem::take(&mut self.sessions.to_resume) {
-            if let Some(connection) = self.links.get(key) {
-                let host = Host(Arc::clone(connection.tally.address()));
-                self.sessions.resume_lines.push(host, End::Front, key);
-            }
+            self.links.line_up(key, Line::Resumes, Work::Resume(key));
         }
     }
 
-    /// Gives the next client that came back its session, or a new one. What it missed comes later,
-    /// in a turn of its own. Returns whether there was one.
-    pub(in crate::shard) fn resume_next(&mut self) -> bool {
-        let Some(key) = self.sessions.resume_lines.next() else { return false };
+    /// Gives a client that came back its session, or a new one. What it missed comes later, in a
+    /// turn of its own.
+    pub(in crate::shard) fn resume_for(&mut self, key: ConnectionKey) {
         let began = self.env.stopwatch.read();
-        let Some(departure) = self.take_departure(key) else { return true };
-        let Departure { purpose: Purpose::Resume(request), .. } = departure else { return true };
+        let Some(departure) = self.take_departure(key) else { return };
+        let Departure { purpose: Purpose::Resume(request), .. } = departure else { return };
         let Token { session, shard: home, .. } = request.wanted.token;
         let here = self.env.shard;
         if self.env.node.away.shard_of(session, home) != here {
@@ -109,9 +105,6 @@ impl Outlet<'_> {
         } else {
             self.open_instead(key, request.opening);
         }
-        let took = self.env.stopwatch.read().saturating_sub(began);
-        self.sessions.resume_lines.took(took);
-        true
     }
 
     /// Opens a new session for a client whose session is over.

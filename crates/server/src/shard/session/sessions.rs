@@ -9,7 +9,6 @@ use crate::config::Config;
 use crate::memory::shrink_map;
 use crate::shard::beside::Beside;
 use crate::shard::keys::{ConnectionKey, OfConnection};
-use crate::shard::lines::Lines;
 use crate::shard::mail::join::Departure;
 use crate::shard::mail::user::UserMail;
 use crate::shard::session::Session;
@@ -36,10 +35,8 @@ pub(crate) struct Sessions {
     pub(in crate::shard) snapshots: Snapshots,
     /// Connections that leave for another shard, in this order: two may want the same session.
     pub(in crate::shard) departing: VecDeque<ConnectionKey>,
-    /// Connections whose clients want a session of this shard back.
+    /// Connections whose clients want a session back, which could not be had so far.
     pub(in crate::shard) to_resume: Vec<ConnectionKey>,
-    /// Connections that want a session back and that a turn had no time for.
-    pub(in crate::shard) resume_lines: Lines<ConnectionKey>,
     /// Mail about sessions of users, for this and other shards.
     pub(in crate::shard) user_posts: VecDeque<(u16, UserMail)>,
 }
@@ -57,7 +54,6 @@ impl Sessions {
             snapshots: Snapshots::default(),
             departing: VecDeque::new(),
             to_resume: Vec::new(),
-            resume_lines: Lines::default(),
             user_posts: VecDeque::new(),
         }
     }

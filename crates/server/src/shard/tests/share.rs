@@ -182,7 +182,7 @@ fn snapshots_for_many_who_join_at_once_are_written_a_few_at_a_time() {
         world.heard(*guest);
     }
     world.oversleep(60);
-    // Two snapshots are too long for one time.
+    // Three snapshots are all that a turn has time for.
     world.each_look_takes(Duration::from_millis(1));
     let mut joined = Vec::new();
     for _ in 0..20 {
@@ -196,7 +196,7 @@ fn snapshots_for_many_who_join_at_once_are_written_a_few_at_a_time() {
         joined.push(heard.filter(is_joined).count());
     }
     assert_eq!(joined.iter().sum::<usize>(), 10, "{joined:?}");
-    assert!(joined.iter().all(|count| *count <= 2), "{joined:?}");
+    assert!(joined.iter().all(|count| *count <= 3), "{joined:?}");
 }
 
 #[test]
@@ -247,7 +247,7 @@ fn rooms_that_are_always_overdue_starve_neither_input_nor_each_other() {
     assert!(!pongs.contains(&0), "each is served in its turn: {pongs:?}");
     let (least, most) = (patched.iter().min().unwrap(), patched.iter().max().unwrap());
     // What a room has to say also depends on when its client is served.
-    assert!(*least > 0 && most - least <= 2, "each has its turn: {patched:?}");
+    assert!(*least > 0 && most - least <= 3, "each has its turn: {patched:?}");
 }
 
 /// A shard whose rooms are always late, and clients from two addresses, of which the first has

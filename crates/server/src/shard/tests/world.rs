@@ -69,6 +69,10 @@ pub(super) struct World {
     stopwatch: Arc<[AtomicU64; 2]>,
     /// Instead of running until nothing more happens, it takes a few turns, as this number says.
     pub(super) pace: Option<u64>,
+    /// Turns take time.
+    is_real: bool,
+    /// There are no turns.
+    pub(super) is_still: bool,
     /// Instead of arriving, what clients send is kept here.
     pub(super) held: Option<Vec<u8>>,
 }
@@ -266,6 +270,8 @@ impl World {
             queued: vec![HashSet::new(); shards],
             stopwatch,
             pace: None,
+            is_real: false,
+            is_still: false,
             held: None,
         }
     }
@@ -278,6 +284,12 @@ impl World {
     /// From here on, this much time passes whenever a shard reads its stopwatch.
     pub(super) fn each_look_takes(&self, time: Duration) {
         self.stopwatch[1].store(time.as_nanos() as u64, Ordering::Relaxed);
+    }
+
+    /// Whether from here on turns take as much time as the shards' stopwatch says, and are made one
+    /// by one while time [passes](Self::wait).
+    pub(super) fn turns_take_time(&mut self, is_real: bool) {
+        self.is_real = is_real;
     }
 
     /// The shards' own measure of time, in nanoseconds, and how much of it passes with each look.
@@ -814,7 +826,7 @@ impl World {
             self.run();
         }
         // Not later, whatever was due: histories that are compared need the same times.
-        self.now = until;
+        self.now = if self.is_real { self.now.max(until) } else { until };
         self.run();
     }
 
@@ -939,6 +951,18 @@ impl World {
             }
             return;
         }
+        if self.is_still {
+            return;
+        }
+        if self.is_real {
+            let began = self.stopwatch[0].load(Ordering::Relaxed);
+            for shard in 0..self.shards.len() {
+                self.turn(shard);
+            }
+            let took = self.stopwatch[0].load(Ordering::Relaxed) - began;
+            self.now += Duration::from_nanos(took) / self.shards.len() as u32;
+            return;
+        }
         for _ in 0..10_000 {
             let mut is_busy = false;
             for shard in 0..self.shards.len() {
@@ -978,7 +1002,7 @@ impl World {
                 self.queue(shard, key);
             }
         }
-        self.shards[index].begin_input();
+        self.shards[index].begin_work();
         while let Some(key) = self.shards[index].next_input() {
             is_busy = true;
             self.serve(index, key);
@@ -1027,7 +1051,7 @@ impl World {
                 .snapshots
                 .deadline()
                 .is_some_and(|at| at <= self.shards[index].env.now)
-            | self.shards[index].links.has_input()
+            | self.shards[index].links.has_work()
     }
 
     /// Lets a connection wait to be served, unless it does already.

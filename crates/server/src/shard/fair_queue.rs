@@ -1,0 +1,256 @@
+//! Work that waits, by the party that causes it, under start-time fair queueing (Goyal, Vin, Cheng:
+//! *Start-time Fair Queueing*, SIGCOMM 1996). Of parties whose work always waits, each gets the same
+//! share of the time, whatever a piece of it costs and however many pieces there are. What a piece
+//! costs is known only after it ran.
+
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::hash::Hash;
+use std::time::Duration;
+
+use crate::memory::{PLACES_KEPT, shrink_map};
+
+/// A party that work is charged to.
+pub(crate) trait Payer: Clone + Eq + Hash {
+    /// The number of shares that it gets.
+    fn weight(&self) -> u64 {
+        1
+    }
+}
+
+/// By how much a party that took nothing lately goes before others: about as much as a piece of work
+/// takes. Among many that always wait, one that seldom does is served at once instead of after one
+/// piece of each of them.
+const HEAD_START: Duration = Duration::from_millis(2);
+
+/// Work of many parties. Each party has `LINES` lines, which share its time in the same way: one line
+/// must not keep the work in the others waiting, however long it is and whatever its work costs.
+pub(crate) struct FairQueue<P, T, const LINES: usize = 1> {
+    /// The virtual time, in nanoseconds: the time that a party has got whose work has always waited.
+    ///
+    /// It is at least the start of the piece that is under way. It also goes on by what would be the
+    /// share of one party more in what a piece took: else a party that is ahead would never be
+    /// served, as long as others come that had nothing before.
+    now: u64,
+    parties: HashMap<P, Party<T, LINES>>,
+    /// The parties whose work waits.
+    order: BTreeMap<Start, P>,
+    serving: Option<(P, u64)>,
+    /// In nanoseconds.
+    head_start: u64,
+    /// How many starts were given.
+    given: u64,
+    /// How many pieces wait.
+    len: usize,
+}
+
+/// The virtual time at which the next piece starts; then the order in which the parties came.
+type Start = (u64, u64);
+
+struct Party<T, const LINES: usize> {
+    /// The virtual time at which its last piece ended.
+    end: u64,
+    /// The start of the next piece, if one waits.
+    start: Option<Start>,
+    lines: [Line<T>; LINES],
+    /// The line of the last piece, and the virtual time of this party's lines at its start.
+    line: usize,
+    now: u64,
+}
+
+struct Line<T> {
+    work: VecDeque<T>,
+    /// When its next piece starts, in the virtual time of its party.
+    start: u64,
+}
+
+impl<T, const LINES: usize> Party<T, LINES> {
+    fn new(end: u64) -> Self {
+        let lines = std::array::from_fn(|_| Line { work: VecDeque::new(), start: 0 });
+        Self { end, start: None, lines, line: 0, now: 0 }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.lines.iter().all(|line| line.work.is_empty())
+    }
+
+    fn push(&mut self, line: usize, work: T) {
+        let Line { work: waiting, start } = &mut self.lines[line];
+        if waiting.is_empty() && self.line != line {
+            *start = self.now.max(*start);
+        }
+        waiting.push_back(work);
+    }
+
+    /// The line that is served next: the one with the earliest start.
+    fn next_line(&self) -> Option<usize> {
+        let waiting = self.lines.iter().enumerate().filter(|(_, line)| !line.work.is_empty());
+        waiting.min_by_key(|(_, line)| line.start).map(|(number, _)| number)
+    }
+
+    fn next(&mut self) -> Option<T> {
+        self.line = self.next_line()?;
+        let line = &mut self.lines[self.line];
+        self.now = self.now.max(line.start);
+        line.work.pop_front()
+    }
+}
+
+impl<P, T, const LINES: usize> Default for FairQueue<P, T, LINES> {
+    fn default() -> Self {
+        Self::with_head_start(HEAD_START)
+    }
+}
+
+impl<P, T, const LINES: usize> FairQueue<P, T, LINES> {
+    fn with_head_start(time: Duration) -> Self {
+        let head_start = nanoseconds(time);
+        Self {
+            now: head_start,
+            parties: HashMap::new(),
+            order: BTreeMap::new(),
+            serving: None,
+            head_start,
+            given: 0,
+            len: 0,
+        }
+    }
+
+    /// How many pieces of work wait.
+    pub(crate) fn len(&self) -> usize {
+        self.len
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// The start of a party that took nothing lately.
+    fn first_start(&self) -> u64 {
+        self.now.saturating_sub(self.head_start)
+    }
+}
+
+impl<P: Payer, T, const LINES: usize> FairQueue<P, T, LINES> {
+    /// Adds a piece of work of a party to one of its lines.
+    pub(crate) fn push(&mut self, party: &P, line: usize, work: T) {
+        let first = self.first_start();
+        let known = self.known(party);
+        known.push(line, work);
+        let starts = known.start.is_none().then(|| known.end.max(first));
+        self.len += 1;
+        if let Some(start) = starts
+            && !self.is_serving(party)
+        {
+            self.start(party.clone(), start);
+        }
+    }
+
+    /// Takes out the next piece of work. The time that it took is charged to its party by
+    /// [`took`](Self::took).
+    pub(crate) fn next(&mut self) -> Option<T> {
+        self.next_if(|_| true)
+    }
+
+    /// Takes out the next piece of work, if it is one that is wanted.
+    pub(crate) fn next_if(&mut self, is_wanted: impl FnOnce(&T) -> bool) -> Option<T> {
+        self.took(Duration::ZERO);
+        let (&start, party) = self.order.first_key_value()?;
+        let known = self.parties.get_mut(party)?;
+        let line = known.next_line()?;
+        if !is_wanted(known.lines[line].work.front()?) {
+            return None;
+        }
+        let work = known.next()?;
+        known.start = None;
+        let party = self.order.remove(&start)?;
+        self.len -= 1;
+        self.now = self.now.max(start.0);
+        self.serving = Some((party, start.0));
+        Some(work)
+    }
+
+    /// The piece that was taken out took this long, unless that was said before.
+    pub(crate) fn took(&mut self, time: Duration) {
+        let Some((party, start)) = self.serving.take() else { return };
+        let time = nanoseconds(time) / party.weight();
+        let mut share = time / (self.order.len() as u64 + 2);
+        if self.head_start > 0 && start < self.now {
+            // It uses its head start: if the time went on as fast, others would have theirs in vain.
+            share /= 4;
+        }
+        self.now = self.now.saturating_add(share);
+        let end = start.saturating_add(time);
+        if let Some(known) = self.parties.get_mut(&party) {
+            known.end = end;
+            let line = &mut known.lines[known.line];
+            line.start = line.start.saturating_add(time);
+            if !known.is_empty() {
+                // As its work has always waited, it starts where it ended, even if that is in the
+                // past.
+                self.start(party, end);
+            }
+        }
+        self.forget();
+    }
+
+    /// Charges a party for what was done for it beside its work that waits. What is done while its
+    /// work is under way belongs to that.
+    pub(crate) fn charge(&mut self, party: &P, time: Duration) {
+        // As long as no work waits, nobody is ahead of another.
+        if time.is_zero() || self.order.is_empty() || self.is_serving(party) {
+            return;
+        }
+        let first = self.first_start();
+        let time = nanoseconds(time) / party.weight();
+        let known = self.known(party);
+        known.end = known.start.map_or(known.end.max(first), |(start, _)| start);
+        known.end = known.end.saturating_add(time);
+        let end = known.end;
+        if let Some(start) = known.start {
+            self.order.remove(&start);
+            self.start(party.clone(), end);
+        }
+    }
+
+    fn is_serving(&self, party: &P) -> bool {
+        self.serving.as_ref().is_some_and(|(serving, _)| serving == party)
+    }
+
+    /// What is known of a party, if it is new: that it took nothing lately.
+    fn known(&mut self, party: &P) -> &mut Party<T, LINES> {
+        let first = self.first_start();
+        if self.parties.len() >= PLACES_KEPT && self.parties.len() == self.parties.capacity() {
+            let serving = self.serving.as_ref().map(|(party, _)| party);
+            self.parties.retain(|party, known| {
+                known.start.is_some() || known.end > first || Some(party) == serving
+            });
+            shrink_map(&mut self.parties);
+        }
+        self.parties.entry(party.clone()).or_insert_with(|| Party::new(first))
+    }
+
+    /// The next piece of a party starts at this virtual time.
+    fn start(&mut self, party: P, at: u64) {
+        self.given += 1;
+        let start = (at, self.given);
+        if let Some(known) = self.parties.get_mut(&party) {
+            known.start = Some(start);
+            self.order.insert(start, party);
+        }
+    }
+
+    /// Once no work waits, nobody is ahead of another.
+    fn forget(&mut self) {
+        if self.order.is_empty() && self.serving.is_none() {
+            self.parties.clear();
+            shrink_map(&mut self.parties);
+        }
+    }
+}
+
+fn nanoseconds(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests;
