@@ -185,7 +185,7 @@ impl Shard {
 
     /// Returns whether the part of the turn is over.
     pub(crate) fn is_part_over(&mut self) -> bool {
-        self.pacing.is_part_over(&self.env, self.host.schedule.next())
+        self.pacing.is_part_over(&self.env, self.host.due_at())
     }
 
     /// Does all that is due by now.
@@ -229,7 +229,7 @@ impl Shard {
             ),
             soon(!self.sessions.to_resume.is_empty(), PARKED_RETRY),
             soon(self.outbound.congested.contains(&true), CONGESTED_RETRY),
-            self.host.schedule.next(),
+            self.host.due_at(),
             self.host.shard_lateness.next(),
             self.host.busy.next(),
             self.sessions.snapshots.deadline(),

@@ -31,8 +31,10 @@ use crate::shard::rooms::founding::shutting_down;
 use crate::shard::rooms::host::{Below, RoomHost};
 use crate::shard::rooms::link::{MemberLink, RemoteLink};
 use crate::shard::rooms::member::Member;
+use crate::shard::rooms::overdue::Founder;
 use crate::shard::session::outlet::Outlet;
 use crate::shard::session::{Extras, SessionRoom};
+use crate::shard::work::Host;
 use crate::tickets::TicketPass;
 
 /// How many codes are drawn until one is free.
@@ -54,6 +56,7 @@ impl RoomHost {
             && let Some(spec) = join.target.spec()
         {
             let creator = Creator::player(joiner.name.clone(), joiner.user.clone());
+            let creator = (creator, Founder::Client(Host(Arc::clone(&joiner.address))));
             if let Err(error) = self.create_room(below, join.id, spec, creator, Vec::new()) {
                 below.env.node.directory.remove(join.id);
                 join.is_final = true;

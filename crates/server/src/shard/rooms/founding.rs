@@ -9,6 +9,7 @@ use crate::shard::env::SHUTTING_DOWN;
 use crate::shard::keys::RoomKey;
 use crate::shard::mail::ShardMail;
 use crate::shard::rooms::host::{Below, RoomHost};
+use crate::shard::rooms::overdue::Founder;
 use crate::shard::session::outlet::Outlet;
 
 impl RoomHost {
@@ -21,7 +22,8 @@ impl RoomHost {
         let created = if below.env.is_shutting_down {
             Err(shutting_down())
         } else {
-            self.create_room(below, founding.id, &founding.spec, founding.creator.clone(), seats)
+            let creator = (founding.creator.clone(), Founder::Program);
+            self.create_room(below, founding.id, &founding.spec, creator, seats)
         };
         match created {
             Ok(key) => {

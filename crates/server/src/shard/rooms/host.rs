@@ -9,12 +9,14 @@ use crate::founding::Founding;
 use crate::room_id::RoomId;
 use crate::shard::connection::Links;
 use crate::shard::env::Env;
+use crate::shard::fair_queue::FairQueue;
 use crate::shard::keys::{ConnectionKey, MemberKey, RoomKey};
 use crate::shard::mail::join::{JoinRequest, Joiner};
 use crate::shard::outbound::Outbound;
 use crate::shard::rooms::Rooms;
 use crate::shard::rooms::busy::Busy;
 use crate::shard::rooms::lateness::{Lateness, ShardLateness};
+use crate::shard::rooms::overdue::Founder;
 use crate::shard::rooms::schedule::Schedule;
 use crate::shard::rooms::traffic::Traffic;
 use crate::shard::session::sessions::Sessions;
@@ -34,6 +36,8 @@ pub(crate) struct RoomHost {
     pub(in crate::shard) rooms: Rooms,
     pub(in crate::shard) by_id: HashMap<RoomId, RoomKey>,
     pub(in crate::shard) schedule: Schedule,
+    /// Rooms that are due while there is not time for all.
+    pub(super) overdue: FairQueue<Founder, RoomKey>,
     pub(in crate::shard) lateness: Lateness,
     pub(in crate::shard) shard_lateness: ShardLateness,
     pub(in crate::shard) busy: Busy,
@@ -65,11 +69,6 @@ impl RoomHost {
         self.schedule.is_awake_until(at);
     }
 
-    /// When the next room is due; that may be long past.
-    pub(crate) fn due_at(&self) -> Option<Duration> {
-        self.schedule.next()
-    }
-
     /// The members of all rooms.
     #[cfg(test)]
     pub(crate) fn members(&self) -> usize {
@@ -83,6 +82,7 @@ impl RoomHost {
             rooms: Rooms::new(),
             by_id: HashMap::new(),
             schedule: Schedule::default(),
+            overdue: FairQueue::default(),
             lateness: Lateness::default(),
             shard_lateness: ShardLateness::default(),
             busy: Busy::new(room_types),

@@ -13,8 +13,10 @@ pub(crate) mod lateness;
 pub(crate) mod link;
 pub(crate) mod member;
 mod operating;
+pub(crate) mod overdue;
 mod queue;
 pub(crate) mod record;
+mod running;
 pub(crate) mod schedule;
 mod snapshots;
 pub(crate) mod sync;
@@ -29,6 +31,7 @@ use capture::Capture;
 use catch_up::CatchUp;
 use lateness::{Cost, Late, LongestSync};
 use member::{Member, Members, Standing};
+use overdue::Founder;
 use playfield_room::{AnyRoom, RoomSummary};
 use playfield_session::SyncHistory;
 use record::Record;
@@ -76,6 +79,9 @@ pub(crate) struct Hosted {
     pub(crate) ticking: Duration,
     /// When the schedule has it.
     pub(super) due: Option<Duration>,
+    /// It waits by founder instead.
+    pub(super) is_overdue: bool,
+    pub(crate) founder: Founder,
     /// The summary that the directory has.
     pub(super) published: RoomSummary,
     /// Whether it is in the list of rooms to follow up.
@@ -161,8 +167,7 @@ impl Hosted {
         let syncs = self.count_passed(passed);
         // Without a rest nothing depends on how often copies are checked.
         let due = self.next_due(0);
-        schedule.change(key, self.due, due);
-        self.due = due;
+        self.set_due(key, schedule, due);
         syncs
     }
 

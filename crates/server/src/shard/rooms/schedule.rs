@@ -22,6 +22,8 @@ pub(in crate::shard) fn before(due: Duration) -> Duration {
 pub(crate) struct Schedule {
     due: BTreeSet<(Duration, RoomKey)>,
     given: u32,
+    /// When the turn began.
+    now: Duration,
     /// If the next turn begins later than that, its thread has waited for something to happen.
     awake_until: Duration,
     /// Everything that was due until then is over.
@@ -37,7 +39,12 @@ impl Schedule {
             // What is due just now comes after what happens in this turn.
             self.passed = self.passed.max(before(now));
         }
-        self.awake_until = now;
+        (self.now, self.awake_until) = (now, now);
+    }
+
+    /// When the turn began.
+    pub(super) fn now(&self) -> Duration {
+        self.now
     }
 
     /// The thread works at least until then, instead of waiting for what is due.

@@ -12,6 +12,7 @@ use playfield_state::State;
 use super::speech::Heard;
 use super::timing::enter;
 use super::world::{Client, World};
+use crate::shard::rooms::overdue::Founder;
 
 thread_local! {
     /// The stopwatch of the test on this thread.
@@ -48,12 +49,19 @@ pub(super) fn room_type() -> RoomType {
     RoomType::of::<Toil>("toil")
 }
 
-/// A shard with so many rooms, and their players.
+/// A shard with so many rooms, and their players, who all come from one address.
 fn shard(rooms: u32) -> (World, Vec<Client>) {
+    shard_of(rooms, |_| [10, 0, 0, 1])
+}
+
+/// The same, with the address of each player.
+fn shard_of(rooms: u32, address: impl Fn(u32) -> [u8; 4]) -> (World, Vec<Client>) {
     let settings = [("lateness_max_ms", "0"), ("busy_max_percent", "0")];
     let mut world = World::new(1, &settings);
-    let clients: Vec<Client> = (0..rooms).map(|_| world.client(0)).collect();
+    let clients: Vec<Client> =
+        (0..rooms).map(|number| world.client_from(address(number), 0)).collect();
     for &client in &clients {
+        world.heard(client);
         enter(&mut world, client, "toil");
     }
     world.each_look_takes(LOOK);
@@ -67,12 +75,14 @@ fn rates(world: &mut World, clients: &[Client]) -> (u64, Range<usize>) {
     clients.iter().for_each(|&client| drop(world.heard(client)));
     let before = world.counters(0).ticks;
     world.work(0, Duration::from_secs(seconds));
-    let ticks = (world.counters(0).ticks - before) / clients.len() as u64 / seconds;
+    let room_seconds = clients.len() as u64 * seconds;
+    let ticks = (world.counters(0).ticks - before + room_seconds / 2) / room_seconds;
     let patches = clients.iter().map(|&client| {
         let heard = world.heard(client);
         heard.iter().filter(|heard| matches!(heard, Heard::Patch { .. })).count()
     });
-    let patches: Vec<usize> = patches.map(|patches| patches / seconds as usize).collect();
+    let seconds = seconds as usize;
+    let patches: Vec<usize> = patches.map(|patches| (patches + seconds / 2) / seconds).collect();
     let (least, most) = (patches.iter().min().unwrap(), patches.iter().max().unwrap());
     (ticks, *least..*most + 1)
 }
@@ -100,4 +110,32 @@ fn a_shard_that_fits_makes_up_for_what_it_missed() {
     let after = world.counters(0);
     assert_eq!(after.ticks_skipped - before.ticks_skipped, 0);
     assert_eq!((after.ticks - before.ticks) / clients.len() as u64, 84);
+}
+
+/// However many rooms others create, from however many addresses.
+#[test]
+fn a_room_is_on_time_whose_founder_has_few_while_others_have_more_than_fit() {
+    for addresses in [1, 10] {
+        let (mut world, clients) = shard_of(2 * FIT, |number| match number {
+            0 => [10, 0, 0, 1],
+            _ => [10, 1, 0, (number % addresses) as u8],
+        });
+        world.work(0, Duration::from_secs(2));
+        let (_, patches) = rates(&mut world, &clients[..1]);
+        assert!(patches.start >= 19, "{patches:?} beside {addresses} addresses");
+        let (_, patches) = rates(&mut world, &clients[1..]);
+        assert!(patches.start >= 9 && patches.len() <= 3, "{patches:?} of {addresses} addresses");
+    }
+}
+
+/// Its rooms are not one client's, as those that clients create are.
+#[test]
+fn rooms_of_the_program_come_before_those_that_clients_create() {
+    let (mut world, clients) = shard_of(2 * FIT, |number| [10, 1, 0, (number % 50) as u8]);
+    for key in world.shards[0].host.rooms.keys().into_iter().take(FIT as usize / 2) {
+        world.shards[0].host.rooms.get_mut(key).unwrap().founder = Founder::Program;
+    }
+    world.work(0, Duration::from_secs(2));
+    let (_, patches) = rates(&mut world, &clients[..FIT as usize / 2]);
+    assert!(patches.start >= 19, "{patches:?}");
 }
