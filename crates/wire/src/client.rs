@@ -107,8 +107,8 @@ messages! {
         },
         /// Confirms what the client has received, so that the node may forget it.
         0x09 ack Ack {
-            /// How many of the node's [counted](crate::server::ServerMessage::is_counted) messages
-            /// the client has handled in this session.
+            /// The number of the node's [counted](crate::server::ServerMessage::is_counted)
+            /// messages that the client has handled in this session.
             received: u64,
         },
         /// Asks for a snapshot.
@@ -179,7 +179,7 @@ messages! {
             request: RequestNumber,
             /// The device's id.
             device: Cow<'a, str>,
-            /// What the device says about itself.
+            /// Metadata given by the device.
             metadata: Vec<(Cow<'a, str>, Cow<'a, str>)> as OrDefault,
             /// By which it is found, beside its id.
             tags: Vec<Cow<'a, str>> as OrDefault,
@@ -261,8 +261,8 @@ record! {
     Resume<'a> {
         /// The resume token from `welcome`.
         token: Cow<'a, [u8]>,
-        /// How many of the node's [counted](crate::server::ServerMessage::is_counted) messages the
-        /// client has handled in this session.
+        /// The number of the node's [counted](crate::server::ServerMessage::is_counted) messages
+        /// that the client has handled in this session.
         received: u64,
         /// The rooms that the client has a copy of.
         rooms: Vec<ResumeRoom>,

@@ -1,4 +1,4 @@
-//! What was wrong with a message.
+//! Errors in messages.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -64,8 +64,8 @@ impl DecodeError {
         Self { offset: Some(start + self.offset.unwrap_or(0)), ..self }
     }
 
-    /// Where the error is, in bytes from the start of what was decoded. `None` for an error in a
-    /// value of a tree.
+    /// Returns the place of the error, in bytes from the start of what was decoded. `None` for an
+    /// error in a value of a tree.
     #[must_use]
     pub fn offset(&self) -> Option<usize> {
         self.offset

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// How messages are written as bytes. A client names one in its `hello`; it holds for both
+/// The encoding of messages as bytes. A client names one in its `hello`; it holds for both
 /// directions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Format {

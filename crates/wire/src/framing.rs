@@ -30,7 +30,7 @@ pub struct Framing {
 pub struct Frame<'a> {
     /// The message.
     pub body: &'a [u8],
-    /// How much of the input the frame took, header included.
+    /// The bytes of input that the frame took, header included.
     pub consumed: usize,
 }
 
@@ -51,12 +51,12 @@ pub enum FrameError {
     TooShort {
         /// The length in the header.
         announced: usize,
-        /// What the length itself takes.
+        /// The bytes that the length itself takes.
         least: usize,
     },
     /// The limit of bytes came, and no frame ends in them.
     Endless {
-        /// How many bytes came.
+        /// The number of bytes that came.
         bytes: usize,
     },
     /// A body that no frame can hold.

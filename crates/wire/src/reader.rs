@@ -19,13 +19,13 @@ impl<'a> Reader<'a> {
         Self { bytes, offset: 0 }
     }
 
-    /// How many bytes have been read.
+    /// Returns the number of bytes read so far.
     #[must_use]
     pub fn offset(&self) -> usize {
         self.offset
     }
 
-    /// How many bytes are left.
+    /// Returns the number of bytes left.
     #[must_use]
     pub fn remaining(&self) -> usize {
         self.bytes.len() - self.offset

@@ -30,10 +30,10 @@ messages! {
             heartbeat_ms: u32,
             /// The longest message that the node takes.
             max_message_bytes: u32,
-            /// How long the session is kept after its connection is lost; rooms may keep seats for
-            /// longer or less.
+            /// The time for which the session is kept after its connection is lost; rooms may keep
+            /// seats for longer or less.
             grace_ms: u32 as OrDefault,
-            /// What was resumed; `None` if the session is new.
+            /// The resumed session; `None` if the session is new.
             resumed: Option<Resumed>,
         },
         /// Answers `create`, `join` and `join_or_create`.
@@ -124,7 +124,7 @@ messages! {
             /// The state.
             body (ops): Cow<'a, [u8]> as Rest,
         },
-        /// What changed in a room's state.
+        /// Changes of a room's state.
         0x48 patch Patch<'a> {
             /// The room's number.
             room: RoomNumber,
@@ -158,8 +158,8 @@ messages! {
         },
         /// Confirms what the node has received, so that the client may forget it.
         0x4f ack Ack {
-            /// How many of the client's [counted](crate::client::ClientMessage::is_counted)
-            /// messages the node has handled in this session.
+            /// The number of the client's [counted](crate::client::ClientMessage::is_counted)
+            /// messages that the node has handled in this session.
             received: u64,
         },
         /// Answers a request, or a `send`, or is about the connection.
@@ -168,9 +168,9 @@ messages! {
             request: Option<RequestNumber>,
             /// The number of the room that it concerns, if any.
             room: Option<RoomNumber>,
-            /// What went wrong.
+            /// The error code.
             code: ErrorCode,
-            /// What went wrong, for people.
+            /// A description of the error, for people.
             text: Cow<'a, str>,
             /// If the request was refused for its rate: how long to wait before the next, in
             /// milliseconds.
@@ -198,7 +198,8 @@ messages! {
             recovered: bool as OrDefault,
             /// Whether payloads are bytes, and not JSON values.
             bytes: bool as OrDefault,
-            /// How many sessions subscribe, this one included; 0 if the client may not know.
+            /// The number of sessions that subscribe, this one included; 0 if the client may not
+            /// know.
             members: u64 as OrDefault,
         },
         /// A publication of a channel.
@@ -249,9 +250,10 @@ messages! {
             request: RequestNumber,
             /// Of the last `presence` before this answer.
             sequence: u64,
-            /// How many sessions subscribe; more than are listed, if the node lists no more.
+            /// The number of sessions that subscribe; more than are listed, if the node lists no
+            /// more.
             count: u64,
-            /// Who subscribes.
+            /// The subscribers.
             members: Vec<MemberInfo<'a>>,
         },
         /// Answers `history`.
@@ -288,14 +290,14 @@ messages! {
 
 record! {
     <'a owned>
-    /// How a session was resumed.
+    /// The result of resuming a session.
     #[derive(Default)]
     Resumed {
-        /// How many of the client's [counted](crate::client::ClientMessage::is_counted) messages
-        /// the node has handled in this session. The client sends the rest again.
+        /// The number of the client's [counted](crate::client::ClientMessage::is_counted) messages
+        /// that the node has handled in this session. The client sends the rest again.
         received: u64,
-        /// What the node had to forget before the client confirmed it: nothing, if the session is
-        /// whole.
+        /// The messages that the node had to forget before the client confirmed them: none, if the
+        /// session is whole.
         lost: Vec<Lost> as OrDefault,
     }
 }
@@ -307,7 +309,7 @@ record! {
     Lost {
         /// The room that they were about; `None` if they were about none.
         room: Option<RoomNumber>,
-        /// How many.
+        /// The number of messages.
         messages: u64,
     }
 }
@@ -323,13 +325,13 @@ record! {
         room_type: Cow<'a, str>,
         /// The room's key, if it has one.
         key: Option<Cow<'a, str>>,
-        /// How many players are in it.
+        /// The number of players in it.
         players: u32,
-        /// How many it can hold.
+        /// The maximum number of players.
         capacity: u32,
         /// Whether it takes no more players.
         locked: bool,
-        /// What the room says about itself.
+        /// Metadata given by the room.
         metadata: Vec<(Cow<'a, str>, Cow<'a, str>)> as OrDefault,
     }
 }
@@ -367,8 +369,8 @@ impl Welcome<'_> {
         duration(self.heartbeat_ms)
     }
 
-    /// How long the node keeps the session after a lost connection, if the client is in no room
-    /// that keeps players longer. Zero if it does not keep it.
+    /// Returns the time for which the node keeps the session after a lost connection, if the client
+    /// is in no room that keeps players longer. Zero if it does not keep it.
     #[must_use]
     pub fn grace(&self) -> Duration {
         duration(self.grace_ms)
@@ -395,7 +397,7 @@ impl Joined<'_> {
         (self.silence_ms > 0).then(|| duration(self.silence_ms))
     }
 
-    /// How long the room keeps the player's seat after the connection is lost.
+    /// Returns the time for which the room keeps the player's seat after the connection is lost.
     #[must_use]
     pub fn grace(&self) -> Duration {
         duration(self.grace_ms)
@@ -403,7 +405,7 @@ impl Joined<'_> {
 }
 
 impl Error<'_> {
-    /// How long to wait before the next request, if this one was refused for its rate.
+    /// Returns the time to wait before the next request, if this one was refused for its rate.
     #[must_use]
     pub fn retry_after(&self) -> Option<Duration> {
         self.retry_after_ms.map(duration)

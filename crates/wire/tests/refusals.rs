@@ -1,4 +1,4 @@
-//! What is rejected, what is tolerated, and the error texts.
+//! Rejected input, tolerated input, and the error texts.
 
 use playfield_wire::client::{self, ClientMessage, Hello};
 use playfield_wire::message::MessageRef;

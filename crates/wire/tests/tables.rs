@@ -1,4 +1,4 @@
-//! What else describes the messages: the document, and the tables of other languages.
+//! Other descriptions of the messages: the document, and the tables of other languages.
 
 use std::fmt::Write as _;
 use std::fs;

@@ -5,7 +5,7 @@ use std::marker::PhantomData;
 use super::{Frame, FrameError};
 use crate::packet::{Little, Number, Order};
 
-/// Where the frame at the front of a byte stream ends, and how a frame is written.
+/// Finds the end of the frame at the front of a byte stream, and writes frames.
 ///
 /// [`LengthPrefixed`] and [`FixedSize`] are ready-made. Implement the trait for anything else, such
 /// as lines of text:
@@ -107,7 +107,7 @@ pub type NativeFrames = LengthPrefixed<u32, Little>;
 /// Frames with their length before them: a `u8`, `u16` or `u32` in the byte order `O`.
 #[derive(Clone, Copy, Debug)]
 pub struct LengthPrefixed<L, O = Little> {
-    /// How many bytes of the prefix the length includes: none or all.
+    /// The bytes of the prefix that the length includes: none or all.
     counted: usize,
     of: PhantomData<(L, O)>,
 }

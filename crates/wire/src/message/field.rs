@@ -1,4 +1,4 @@
-//! How a field of a message is written and read, in `packed` and in trees.
+//! Encoding of a message's fields, in `packed` and in trees.
 
 use std::borrow::{Borrow, Cow};
 
@@ -11,7 +11,7 @@ use crate::tree::members::{Member, Members, Pair, Raw};
 use crate::writer::{put_bool, put_bytes, put_text, put_u8, put_varint};
 use crate::{DecodeError, ErrorCode, Format, RequestNumber, RoomNumber, TreeFormat};
 
-/// Where the fields of a message are written.
+/// The output for the fields of a message.
 pub(crate) trait Output {
     fn field<'a, T, C: Coding<'a, T>>(&mut self, coding: C, member: Member, value: &T);
 }
@@ -32,7 +32,7 @@ impl Output for Object<'_> {
     }
 }
 
-/// Where the fields of a message are read from.
+/// The input with the fields of a message.
 pub(crate) trait Input<'a>: Clone {
     fn format(&self) -> Format;
 
@@ -69,8 +69,8 @@ impl<'a, R: Raw<'a>> Input<'a> for &Members<'a, R> {
     fn skip_rest(&mut self) {}
 }
 
-/// How a field of type `T` is written and read: `put` and `take` in `packed`, `write` and `read` as
-/// a member of a tree.
+/// Writes and reads a field of type `T`: `put` and `take` in `packed`, `write` and `read` as a
+/// member of a tree.
 pub(crate) trait Coding<'a, T> {
     fn form(&self) -> Form;
     fn put(&self, value: &T, out: &mut Vec<u8>);
@@ -102,10 +102,10 @@ pub(crate) trait Record<'a>: Sized {
     fn write<O: Output>(&self, output: &mut O);
 }
 
-/// As the type's [`Field`] says. The member must be there.
+/// Encoding by the type's [`Field`]. The member must be there.
 pub(crate) struct Plain;
 
-/// As [`Plain`], but in trees the member may be absent: that means the type's default.
+/// Like [`Plain`], but in trees the member may be absent: that means the type's default.
 pub(crate) struct OrDefault;
 
 /// Eight bytes, little endian.
@@ -222,7 +222,7 @@ impl<'a, V: Borrow<u64>> Coding<'a, u64> for Since<V> {
     }
 }
 
-/// How many versions a patch leads forward.
+/// Returns the number of versions that a patch leads forward.
 #[inline]
 pub(crate) fn advance(base: u64, version: u64) -> u64 {
     version.checked_sub(base).expect("a patch leads from its base to a later version")

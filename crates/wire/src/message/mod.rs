@@ -1,4 +1,4 @@
-//! What messages of both directions have in common.
+//! Parts common to the messages of both directions.
 
 pub(crate) mod field;
 pub(crate) mod form;

@@ -10,7 +10,7 @@ pub struct PacketError {
     kind: PacketErrorKind,
 }
 
-/// What was wrong.
+/// The kind of a [`PacketError`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum PacketErrorKind {
@@ -18,19 +18,19 @@ pub enum PacketErrorKind {
     Truncated {
         /// The value: `u16`, `bytes`, …
         expected: &'static str,
-        /// How many bytes remain.
+        /// The bytes left.
         remain: usize,
     },
     /// A length or a count is greater than the bytes left allow.
     PastEnd {
         /// The announced number of bytes, or of elements of a list.
         announced: u64,
-        /// How many bytes remain.
+        /// The bytes left.
         remain: usize,
     },
     /// Bytes are left after the end.
     Trailing {
-        /// How many.
+        /// The number of bytes left.
         remain: usize,
     },
     /// A bool is neither 0 nor 1.
@@ -86,7 +86,7 @@ impl PacketError {
         self.field
     }
 
-    /// What was wrong.
+    /// Returns the kind of error.
     #[must_use]
     pub const fn kind(&self) -> PacketErrorKind {
         self.kind

@@ -16,8 +16,8 @@ pub trait PacketField<'a>: Sized {
     /// The minimum number of bytes that a value takes.
     const BYTES_MIN: usize;
 
-    /// How deep its contents are nested. Recursive types don't compile, since a sender could nest
-    /// them until the reader's stack overflows. For generated code.
+    /// The depth to which its contents are nested. Recursive types don't compile, since a sender
+    /// could nest them until the reader's stack overflows. For generated code.
     ///
     /// ```compile_fail,E0391
     /// use playfield_derive::Packet;

@@ -28,7 +28,7 @@ impl Order for Big {
 pub trait Number: Copy + PartialEq + fmt::Debug {
     /// Its name, for errors.
     const NAME: &'static str;
-    /// How many bytes it takes.
+    /// Its size in bytes.
     const BYTES: usize;
     /// Its bytes.
     type Bytes: Copy + AsRef<[u8]> + AsMut<[u8]> + Default;

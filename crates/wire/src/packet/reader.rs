@@ -44,14 +44,14 @@ impl<'a, O: Order> PacketReader<'a, O> {
         self
     }
 
-    /// How many bytes were read.
+    /// Returns the number of bytes read so far.
     #[inline]
     #[must_use]
     pub fn offset(&self) -> usize {
         self.bytes - self.rest.len()
     }
 
-    /// How many bytes remain.
+    /// Returns the number of bytes left.
     #[inline]
     #[must_use]
     pub fn remaining(&self) -> usize {

@@ -49,7 +49,7 @@ impl<'o, O: Order> PacketWriter<'o, O> {
         self
     }
 
-    /// How many bytes the packet has so far.
+    /// Returns the length of the packet so far, in bytes.
     #[must_use]
     #[inline]
     pub fn bytes_written(&self) -> usize {
@@ -181,7 +181,7 @@ impl<'o, O: Order> PacketWriter<'o, O> {
         }
     }
 
-    /// How many bytes follow the space reserved for a number.
+    /// Returns the number of bytes after the space reserved for a number.
     #[must_use]
     #[inline]
     pub fn bytes_since<N: Number>(&self, place: &Later<N>) -> usize {

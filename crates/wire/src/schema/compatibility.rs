@@ -98,7 +98,7 @@ pub fn check_compatible_packed(node: &RoomSchema, client: &RoomSchema) -> Result
     Check { trees: false }.room(node, client)
 }
 
-/// Where a value is.
+/// The place of a value.
 #[derive(Clone, Copy)]
 struct Spot<'a> {
     place: &'a Place<'a>,

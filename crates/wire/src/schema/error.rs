@@ -18,28 +18,28 @@ pub enum SchemaError {
     },
     /// A member is missing.
     Missing {
-        /// Where.
+        /// The place.
         place: String,
         /// Its name.
         member: &'static str,
     },
     /// Something is not what it should be.
     Unexpected {
-        /// Where.
+        /// The place.
         place: String,
-        /// What should be there.
+        /// The expected value.
         expected: &'static str,
         /// The beginning of what is there.
         found: String,
     },
     /// Two fields, variants, messages or events have the same name.
     Twice {
-        /// Where.
+        /// The place.
         place: String,
     },
     /// Types are nested deeper than [`TYPE_DEPTH_MAX`](super::TYPE_DEPTH_MAX).
     TooDeep {
-        /// Where.
+        /// The place.
         place: String,
     },
     /// The fingerprint does not match the content.

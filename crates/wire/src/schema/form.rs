@@ -1,4 +1,4 @@
-//! How the fields of a value that is sent as a whole are written in JSON and MessagePack.
+//! The form of a struct's fields in JSON and MessagePack, in a value that is sent as a whole.
 
 use super::Field;
 

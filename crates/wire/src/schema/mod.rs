@@ -76,7 +76,7 @@ pub enum Type {
     Option(Box<Type>),
     /// Values in an order.
     List(Box<Type>),
-    /// As many values as the number says.
+    /// Values, as many as the number says.
     Array(Box<Type>, usize),
     /// Values by key: the key's type, then the value's.
     Map(Box<Type>, Box<Type>),
@@ -209,7 +209,7 @@ pub struct Enum {
 pub struct Field {
     /// The field's name.
     pub name: Cow<'static, str>,
-    /// Who sees it.
+    /// The players who see it.
     pub policy: Policy,
     /// The digest of its default, with maps and sets empty, unless it follows from the type. This
     /// value has no weight in the digest of a copy. Only a field that not everyone sees has one.
@@ -218,7 +218,7 @@ pub struct Field {
     pub of: Type,
 }
 
-/// Who sees a field.
+/// The players who see a field.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Policy {
     /// Every player.

@@ -23,8 +23,8 @@ use crate::{TreeFormat, json, msgpack};
 #[must_use = "exactly one value must be written here"]
 pub struct TreeWriter<'o>(Sink<'o>);
 
-/// Where values go. An enum and not a trait: with a trait, the code that writes trees would be
-/// compiled once for each sink in every game.
+/// The output for values. An enum and not a trait: with a trait, the code that writes trees would
+/// be compiled once for each sink in every game.
 #[derive(Debug)]
 enum Sink<'o> {
     Json(&'o mut Vec<u8>),
@@ -389,7 +389,7 @@ impl<'o> Array<'o> {
     }
 }
 
-/// Where an object or an array begins. MessagePack has the count there, so that place is reserved
+/// The start of an object or an array. MessagePack has the count there, so that place is reserved
 /// until the end.
 #[derive(Clone, Copy, Debug)]
 struct Head {

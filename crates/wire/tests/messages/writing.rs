@@ -1,4 +1,4 @@
-//! How a message is written, by docs/protocol.md.
+//! Writing of messages, by docs/protocol.md.
 
 use playfield_wire::message::{FieldForm, Form, MessageForm};
 use playfield_wire::tree::{Object, TreeWriter};
@@ -11,7 +11,7 @@ use super::Value;
 #[derive(Clone, Debug)]
 pub(crate) struct Written {
     pub(crate) bytes: Vec<u8>,
-    /// How many of them it takes at least: what a payload up to the end has follows.
+    /// The minimum length of the message in bytes, without a payload that reaches to the end.
     pub(crate) required: usize,
     /// There may be more at its end.
     pub(crate) is_open: bool,
@@ -37,7 +37,7 @@ impl Written {
     }
 }
 
-/// What is no less than the number before it.
+/// Returns a number no less than the one before it.
 fn sum(before: u64, difference: u64) -> u64 {
     before.saturating_add(difference)
 }
