@@ -15,7 +15,7 @@ const HEAD_BYTES_MAX: usize = 10;
 /// decompressed or reassembled.
 #[derive(Debug)]
 pub struct CloseFinder {
-    /// How many bytes of the current frame remain to be skipped.
+    /// The bytes of the current frame that remain to be skipped.
     skip: u64,
     /// The start of a header that is still incomplete.
     head: [u8; HEAD_BYTES_MAX],

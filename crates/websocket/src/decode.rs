@@ -47,7 +47,7 @@ pub enum Item<'a> {
 /// The result of one call to [`Decoder::decode`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Decoded<'a> {
-    /// How many bytes at the front of the input were consumed.
+    /// The bytes consumed at the front of the input.
     pub consumed: usize,
     /// The completed item. `None` with bytes consumed means a fragment that is not the last one.
     /// `None` with no bytes consumed means that more input is needed.
@@ -67,7 +67,7 @@ pub struct Decoded<'a> {
 pub struct Decoder {
     /// The fragments so far. After the last fragment, the message that was returned.
     message: Option<Box<Message>>,
-    /// How the peer compresses messages, if that was negotiated.
+    /// The peer's compression of messages, if that was negotiated.
     inflate: Option<Box<Inflate>>,
     /// The text frame at the front of the input, while it is incomplete.
     early: Option<Box<Early>>,
@@ -78,7 +78,7 @@ pub struct Decoder {
     passes_fragments: bool,
 }
 
-/// How received messages are compressed.
+/// The compression of received messages.
 #[derive(Debug)]
 struct Inflate {
     direction: Direction,
@@ -156,7 +156,8 @@ impl Decoder {
         keeps_nothing && inflate.is_none() && early.is_none()
     }
 
-    /// How much memory the unfinished message takes, and what is kept to decompress messages.
+    /// Returns the memory that the unfinished message takes, together with what is kept to
+    /// decompress messages, in bytes.
     pub fn buffered_bytes(&self) -> usize {
         self.message.as_deref().map_or(0, Message::buffered_bytes)
             + self.inflate.as_deref().map_or(0, Inflate::buffered_bytes)

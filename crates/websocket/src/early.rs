@@ -2,7 +2,7 @@
 
 use crate::{Error, Mask, mask, utf8::Utf8};
 
-/// How many bytes are unmasked at a time, outside the input. A multiple of the masking key's
+/// The number of bytes unmasked at a time, outside the input. A multiple of the masking key's
 /// length.
 const PIECE_BYTES: usize = 512;
 

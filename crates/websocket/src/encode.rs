@@ -8,8 +8,8 @@ pub(crate) const RSV1: u8 = 0x40;
 /// The longest payload whose length takes two extra bytes.
 const MEDIUM_BYTES_MAX: usize = u16::MAX as usize;
 
-/// How many bytes are copied and then masked: they are still in the processor's fastest cache. A
-/// multiple of the masking key's length.
+/// The number of bytes that are copied and then masked: they are still in the processor's fastest
+/// cache. A multiple of the masking key's length.
 const MASKED_BYTES: usize = 8 << 10;
 
 /// Appends one final frame to `out`: a whole message or a control frame. A control frame's payload
@@ -84,8 +84,8 @@ pub fn encode_with<R>(
     encode_with_about(out, opcode, mask, MEDIUM_BYTES_MAX, write)
 }
 
-/// As [`encode_with`], for a payload of about this many bytes. If its header has another length
-/// than theirs, the payload is moved.
+/// Encodes a message like [`encode_with`], for a payload of about this many bytes. If its header
+/// has another length than theirs, the payload is moved.
 ///
 /// # Panics
 ///

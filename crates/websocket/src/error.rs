@@ -21,12 +21,12 @@ pub enum Error {
     },
     /// A control frame is fragmented (5.5).
     FragmentedControl {
-        /// Which control frame.
+        /// The kind of control frame.
         opcode: Opcode,
     },
     /// A control frame's payload is longer than 125 bytes (5.5).
     ControlTooLong {
-        /// Which control frame.
+        /// The kind of control frame.
         opcode: Opcode,
     },
     /// A length is not encoded in the fewest possible bytes (5.2).

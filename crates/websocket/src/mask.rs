@@ -7,8 +7,8 @@ const LONG_BYTES: usize = 4 << 10;
 /// The cache line size of most processors.
 const LINE_BYTES: usize = 64;
 
-/// How many bytes of a long payload are masked at a time: the largest size for which the compiler
-/// emits straight-line vector code.
+/// The number of bytes of a long payload that are masked at a time: the largest size for which the
+/// compiler emits straight-line vector code.
 const WIDE_BYTES: usize = 32;
 
 /// Masks or unmasks a whole payload in place.

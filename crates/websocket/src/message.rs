@@ -13,7 +13,7 @@ pub(crate) struct Message {
     compressed: Option<Compressed>,
     /// Its fragments are passed on as they arrive.
     passes_fragments: bool,
-    /// How many bytes were passed on before those in `plain`.
+    /// The bytes passed on before those in `plain`.
     passed_bytes: usize,
 }
 
@@ -75,7 +75,7 @@ impl Message {
         self.passed_bytes + self.plain.bytes()
     }
 
-    /// How much memory it takes.
+    /// Returns the memory it takes, in bytes.
     pub(crate) fn buffered_bytes(&self) -> usize {
         let compressed = self.compressed.as_ref().map_or(0, |compressed| {
             compressed.bytes.capacity() + compressed.context.as_ref().map_or(0, |_| Inflater::BYTES)

@@ -22,12 +22,12 @@ const MEDIUM: usize = 126;
 /// control frame, so a message may have any length.
 #[derive(Debug)]
 pub struct StreamDecoder {
-    /// How many bytes of the current frame's payload are missing.
+    /// The bytes missing from the current frame's payload.
     left: u64,
     /// The masking key, which begins with the key of the next byte.
     key: [u8; 4],
     role: Role,
-    /// What the current frame is, while some of its payload is missing.
+    /// The current frame's opcode, while some of its payload is missing.
     opcode: Opcode,
     /// A message continues in the next frame that is not a control frame.
     is_fragmented: bool,
@@ -47,10 +47,10 @@ pub enum Control<'a> {
     Pong(&'a [u8]),
 }
 
-/// What [`StreamDecoder::decode`] found.
+/// The result of [`StreamDecoder::decode`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Streamed {
-    /// How many bytes of the stream are at the front of the input now.
+    /// The bytes of the stream that are at the front of the input now.
     pub bytes: usize,
     /// Nothing follows them: the code and reason of a Close frame, if it has any, or an error.
     pub end: Option<Result<Option<u16>, Error>>,
@@ -211,7 +211,7 @@ impl StreamDecoder {
     }
 }
 
-/// What comes next.
+/// The next step.
 enum Step {
     /// Another frame, if there is any.
     More,

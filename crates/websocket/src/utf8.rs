@@ -11,7 +11,7 @@ pub(crate) struct Utf8 {
 }
 
 impl Utf8 {
-    /// How many bytes belong to an incomplete character.
+    /// Returns the length of the incomplete character, in bytes.
     pub(crate) fn bytes(self) -> usize {
         self.tail_bytes.into()
     }

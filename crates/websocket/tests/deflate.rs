@@ -17,7 +17,8 @@ enum Got {
     Pong(Vec<u8>),
 }
 
-/// What a client decodes from a server's bytes, received in pieces of `cut` bytes.
+/// Returns the messages that a client decodes from a server's bytes, received in pieces of `cut`
+/// bytes.
 fn read(decoder: &mut Decoder, bytes: &[u8], cut: usize) -> Result<Vec<Got>, Error> {
     let mut got = Vec::new();
     let mut input = Vec::new();

@@ -8,7 +8,7 @@ use proptest::prelude::*;
 
 const KEY: [u8; 4] = [0x37, 0xFA, 0x21, 0x3D];
 
-/// What a decoder makes of input that comes in pieces of this length: the stream, the pings and
+/// A decoder's results for input that comes in pieces of this length: the stream, the pings and
 /// pongs in order, and the end.
 type Read = (Vec<u8>, Vec<(char, Vec<u8>)>, Option<Result<Option<u16>, Error>>);
 

@@ -1,4 +1,4 @@
-//! What the client and the server have in common once they are connected.
+//! Code that the client and the server share once they are connected.
 
 use std::io::{self, Read, Write};
 use std::net::TcpStream;

@@ -8,7 +8,7 @@ use super::{Deflate, Direction, FLUSH_END};
 use crate::encode::{RSV1, encode, encode_with};
 use crate::{Mask, Opcode, Role};
 
-/// Which messages a [`Deflater`] compresses, and how.
+/// Options of a [`Deflater`]: the messages that it compresses, and how.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DeflaterOptions {
     /// From 1 (fast) to 9 (small); the default is 1. Measured on 512-byte chat messages (`playfield
@@ -38,7 +38,7 @@ pub struct Deflater {
     kept: Option<Box<Compress>>,
 }
 
-/// How many compressors without context are cached per thread.
+/// The maximum number of compressors without context that are cached per thread.
 const SPARES_MAX: usize = 8;
 
 thread_local! {

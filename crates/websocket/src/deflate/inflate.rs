@@ -7,7 +7,7 @@ use flate2::{Decompress, FlushDecompress, Status};
 use super::{Direction, FLUSH_END};
 use crate::Error;
 
-/// How many bytes are decompressed at a time.
+/// The number of bytes decompressed at a time.
 const CHUNK_BYTES: usize = 8 << 10;
 
 /// An empty final block.
@@ -29,7 +29,7 @@ thread_local! {
 }
 
 impl Inflater {
-    /// How much memory one takes, about: a window of 32 KiB, its tables, and the chunk.
+    /// The approximate memory of one, in bytes: a window of 32 KiB, its tables, and the chunk.
     pub(crate) const BYTES: usize = 55 << 10;
 
     /// Returns an inflater: the cached one for a single message, or one that keeps a connection's

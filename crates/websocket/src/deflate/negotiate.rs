@@ -10,7 +10,7 @@ const NAME: &str = "permessage-deflate";
 pub(crate) const WINDOW_BITS_MAX: u8 = 15;
 const WINDOW_BITS_MIN: u8 = 8;
 
-/// What a server agreed to, and the response header that says so.
+/// The parameters that a server agreed to, and the response header that says so.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Agreed {
     deflate: Deflate,
@@ -79,7 +79,7 @@ fn window_bits(value: &str) -> Option<u8> {
 }
 
 impl Deflate {
-    /// As a server with these preferences, accepts the first acceptable offer.
+    /// Accepts the first acceptable offer, as a server with these preferences.
     pub(crate) fn answer(&self, offers: &[Extension<'_>]) -> Option<Agreed> {
         let offer = offers.iter().find_map(Terms::read)?;
         let server = Direction {
@@ -117,7 +117,7 @@ impl Deflate {
         Some(Agreed { deflate: Self { server, client }, response })
     }
 
-    /// As a client with these preferences, the offer to send.
+    /// Returns the offer that a client with these preferences sends.
     pub(crate) fn offer(&self) -> String {
         let mut offer = NAME.to_owned();
         if !self.server.context_takeover {
@@ -136,8 +136,8 @@ impl Deflate {
         offer
     }
 
-    /// As a client that sent this offer, the parameters that the server's response selects. `None`
-    /// if the response does not match the offer (7.1).
+    /// Returns the parameters that the server's response selects, for a client that sent this
+    /// offer. `None` if the response does not match the offer (7.1).
     pub(crate) fn accepted(&self, response: &Extension<'_>) -> Option<Self> {
         let terms = Terms::read(response)?;
         let server_bits = match terms.server_max_window_bits {

@@ -28,7 +28,7 @@ pub enum Response<'a> {
     Partial,
     /// The connection is a WebSocket now.
     Complete {
-        /// How many bytes the response takes at the front of the input. Frames follow.
+        /// The length of the response at the front of the input, in bytes. Frames follow.
         head_bytes: usize,
         /// The subprotocol that the server selected from those offered.
         subprotocol: Option<&'a str>,

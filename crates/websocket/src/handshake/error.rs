@@ -10,7 +10,7 @@ use super::TARGET_BYTES_MAX;
 pub enum HandshakeError {
     /// The head is not valid HTTP.
     Malformed {
-        /// What is wrong with it.
+        /// The part that is wrong.
         what: &'static str,
     },
     /// The head is longer than [`HeadLimits::head_bytes_max`](super::HeadLimits::head_bytes_max).

@@ -1,4 +1,4 @@
-//! What request and response heads have in common.
+//! Parts common to the heads of requests and responses.
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use httparse::Header;

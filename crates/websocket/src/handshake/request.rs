@@ -36,7 +36,7 @@ pub struct Request<'a> {
     pub method: &'a str,
     /// The request target as it was sent: path and query.
     pub target: &'a str,
-    /// How many bytes the head takes at the front of the input. After an upgrade, frames follow.
+    /// The length of the head at the front of the input, in bytes. After an upgrade, frames follow.
     pub head_bytes: usize,
     /// The validated WebSocket request; `None` for a plain HTTP request.
     pub upgrade: Option<Upgrade<'a>>,
