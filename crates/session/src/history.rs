@@ -2,8 +2,8 @@
 
 use std::collections::VecDeque;
 
-/// How many versions back a copy is always known, whatever a room does meanwhile that its player
-/// does not see: then, too, the client that comes back gets a patch, and not a snapshot.
+/// The number of versions back to which a copy is always known, whatever a room does meanwhile that
+/// its player does not see: then, too, the client that comes back gets a patch, and not a snapshot.
 pub const VERSIONS_KNOWN: usize = 256;
 
 /// Consecutive syncs that each raised both versions by one.

@@ -24,7 +24,7 @@ const CHUNK_BYTES_MAX: usize = 64 << 10;
 /// acknowledged, it takes 16 bytes.
 #[derive(Debug, Default)]
 pub struct Log {
-    /// How many messages were counted that are not kept: acknowledged or lost.
+    /// The number of counted messages that are not kept: acknowledged or lost.
     gone: u64,
     kept: Option<Box<Kept>>,
 }
@@ -38,7 +38,8 @@ struct Kept {
     bytes: Vec<u8>,
     /// The others. Where clients acknowledge what they receive, there are none.
     full: Option<Box<FullChunks>>,
-    /// How many of the newest were never on their way: the other end can't have received them.
+    /// The number of the newest messages that were never on their way: the other end can't have
+    /// received them.
     held: u32,
     /// The last of the messages that are gone, if they were lost: seldom any.
     lost: Option<Box<Losses>>,
@@ -73,9 +74,9 @@ pub enum NotResumed {
 /// The other end acknowledged messages that were not sent to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NeverSent {
-    /// How many it has received, as it says.
+    /// The number of messages it has received, as it says.
     pub received: u64,
-    /// How many were sent.
+    /// The number of messages sent.
     pub sent: u64,
 }
 
@@ -89,25 +90,25 @@ impl std::fmt::Display for NeverSent {
 impl std::error::Error for NeverSent {}
 
 impl Log {
-    /// How many messages were counted.
+    /// Returns the number of messages counted so far.
     #[must_use]
     pub fn sent(&self) -> u64 {
         self.gone + self.kept.as_ref().map_or(0, |kept| u64::from(kept.messages))
     }
 
-    /// How many of them are not kept: they are acknowledged, or lost.
+    /// Returns the number of those that are not kept: they are acknowledged, or lost.
     #[must_use]
     pub fn gone(&self) -> u64 {
         self.gone
     }
 
-    /// How many bytes the kept messages have.
+    /// Returns the length of the kept messages, in bytes.
     #[must_use]
     pub fn bytes(&self) -> usize {
         self.kept.as_ref().map_or(0, |kept| kept.len())
     }
 
-    /// How many bytes of memory they take, with what is remembered of lost ones.
+    /// Returns the memory they take, with what is remembered of lost ones, in bytes.
     #[must_use]
     pub fn memory(&self) -> usize {
         self.kept.as_ref().map_or(0, |kept| {

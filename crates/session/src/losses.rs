@@ -7,13 +7,13 @@ use playfield_wire::server::Lost;
 
 use crate::log::NO_ROOM;
 
-/// How many runs are remembered. With more, the oldest are merged: of those it is known how many
-/// there are, and of each room how many there may be. They take 8 KiB, little beside the messages
-/// that a session may keep.
+/// The maximum number of remembered runs. With more, the oldest are merged: of those it is known
+/// how many there are, and of each room how many there may be. They take 8 KiB, little beside the
+/// messages that a session may keep.
 pub(crate) const RUNS_MAX: usize = 1024;
 
-/// How many rooms merged runs may have. With more, the oldest messages are forgotten, and an end
-/// that may have received some of them can't resume the session.
+/// The maximum number of rooms in merged runs. With more, the oldest messages are forgotten, and an
+/// end that may have received some of them can't resume the session.
 const MERGED_MAX: usize = RUNS_MAX / 4;
 
 /// Memory is released if the capacity exceeds the contents this many times.
@@ -29,12 +29,12 @@ pub(crate) struct Losses {
     runs: VecDeque<Run>,
     /// The messages of all runs.
     messages: u64,
-    /// How many of the last runs are sums of what was held, ordered by room.
+    /// The number of runs at the end that are sums of what was held, ordered by room.
     sums: usize,
-    /// How many of the first runs are merged: sums by room, in no order of time.
+    /// The number of runs at the front that are merged: sums by room, in no order of time.
     merged: usize,
-    /// How many messages the merged runs stand for. Once the other end has received some, each sum
-    /// is an upper bound.
+    /// The messages in the merged runs. Once the other end has received some, each sum is an upper
+    /// bound.
     merged_messages: u64,
 }
 
@@ -46,7 +46,7 @@ struct Run {
 }
 
 impl Losses {
-    /// How many bytes of memory this takes.
+    /// Returns the memory this takes, in bytes.
     pub(crate) fn memory(&self) -> usize {
         size_of::<Self>() + self.runs.capacity() * size_of::<Run>()
     }

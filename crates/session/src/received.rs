@@ -1,4 +1,4 @@
-//! How many messages arrived, and when to say so.
+//! Counts the messages that arrived, and says when to acknowledge them.
 
 use std::time::Duration;
 
@@ -7,20 +7,20 @@ const ACK_EVERY: u32 = 32;
 /// Or after this many bytes.
 const ACK_BYTES: u32 = 16 * 1024;
 
-/// How long it may wait if there are fewer.
+/// The maximum delay of an acknowledgement if there are fewer.
 pub const ACK_DELAY: Duration = Duration::from_secs(1);
 
 /// The counted messages that one end has handled.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Received {
     count: u64,
-    /// How many of them came since the last acknowledgement, and how many bytes.
+    /// The messages since the last acknowledgement, and their bytes.
     unacknowledged: u32,
     bytes: u32,
 }
 
 impl Received {
-    /// How many were handled.
+    /// Returns the number of messages handled.
     #[must_use]
     pub fn count(&self) -> u64 {
         self.count

@@ -2,7 +2,7 @@
 
 use ring::hmac;
 
-/// How many bytes of the HMAC a token has: 128 bits can't be guessed.
+/// The bytes of the HMAC in a token: 128 bits can't be guessed.
 const MAC_BYTES: usize = 16;
 const BODY_BYTES: usize = 2 + 8 + 4;
 
@@ -17,7 +17,7 @@ pub struct Token {
     pub shard: u16,
     /// The session's number.
     pub session: u64,
-    /// How often the session was resumed before this token was made.
+    /// The number of times that the session was resumed before this token was made.
     pub generation: u32,
 }
 
