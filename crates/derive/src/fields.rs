@@ -10,14 +10,14 @@ use syn::{
 
 use crate::placed::{self, Placed};
 
-/// Who sees a field.
+/// The players who see a field.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Policy {
     Everyone,
     Owner,
     View,
     Hidden,
-    /// It is not part of the state.
+    /// Not part of the state.
     Skip,
 }
 
@@ -85,7 +85,7 @@ pub(crate) struct View {
     pub(crate) by_entry: bool,
 }
 
-/// What decides who sees a field with a view.
+/// The rule that decides who sees a field with a view.
 pub(crate) enum Decides {
     Function(Path),
     Place(Box<Placed>),
@@ -104,7 +104,7 @@ const WORDS: &str = "#[sync(owner)], #[sync(hidden)], #[sync(skip)], #[sync(mask
 
 const ONE_POLICY: &str = "a field can have one policy: `owner`, `hidden`, `skip`, `mask = function`, `view = function`, or `near` and `same`";
 
-/// How to write each of them.
+/// Returns the correct way to write each of them.
 fn fix(word: &str) -> &'static str {
     match word {
         "owner" => "write `owner` alone; it takes no value",

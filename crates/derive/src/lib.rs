@@ -68,7 +68,8 @@ pub fn room(arguments: TokenStream, item: TokenStream) -> TokenStream {
     finish(expanded, || as_it_is)
 }
 
-/// What a derive makes or, if it can't, its error, and a stub for what others expect of the type.
+/// Returns the code of a derive or, if it fails, its error and a stub for what others expect of the
+/// type.
 fn derive(
     input: TokenStream,
     expand: fn(&DeriveInput) -> syn::Result<proc_macro2::TokenStream>,
@@ -78,7 +79,7 @@ fn derive(
     finish(expand(&input), || stub(&input))
 }
 
-/// What was expanded or, if that failed, the error and what stands in for it.
+/// Returns the expanded code or, if that failed, the error and what stands in for it.
 fn finish(
     expanded: syn::Result<proc_macro2::TokenStream>,
     stand_in: impl FnOnce() -> proc_macro2::TokenStream,

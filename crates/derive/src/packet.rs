@@ -330,7 +330,7 @@ impl Field {
         })
     }
 
-    /// How deep it is nested. The other forms hold no struct.
+    /// Returns the depth to which it is nested. The other forms hold no struct.
     fn depth(&self, rt: &TokenStream) -> Option<TokenStream> {
         let of = &self.of;
         matches!(self.form, Form::Plain | Form::Prefixed(_))

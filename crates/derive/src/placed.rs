@@ -6,24 +6,24 @@ use syn::meta::ParseNestedMeta;
 use syn::spanned::Spanned as _;
 use syn::{Error, Expr, Ident, Path, Token};
 
-/// How a view by place decides.
+/// The rule of a view by place.
 pub(crate) struct Placed {
     /// Positions of an entry and of a viewer.
     pub(crate) near: Option<Both>,
-    /// What must be equal of them.
+    /// The property that must be equal in both.
     pub(crate) same: Option<Both>,
     pub(crate) reach: Option<Reach>,
     pub(crate) hysteresis: Option<Expr>,
     pub(crate) nearest: Option<Expr>,
 }
 
-/// How far viewers see.
+/// The distance that viewers see.
 pub(crate) enum Reach {
     Radius(Expr),
     HalfExtents(Vec<Expr>),
 }
 
-/// What an entry has, and what a viewer has.
+/// A property of an entry, and the same of a viewer.
 pub(crate) struct Both {
     pub(crate) entry: Of,
     pub(crate) viewer: Of,
@@ -32,7 +32,7 @@ pub(crate) struct Both {
 /// Something that a value has.
 #[derive(Clone)]
 pub(crate) enum Of {
-    /// What a function returns for it.
+    /// The result of a function for it.
     Function(Path),
     /// Some of its fields, or what is in them.
     Fields(Vec<Expr>),
@@ -49,7 +49,7 @@ pub(crate) struct Words {
     nearest: Option<(Path, Expr)>,
 }
 
-/// How to write each of them.
+/// Returns the correct way to write each of them.
 pub(crate) fn fix(word: &str) -> &'static str {
     match word {
         "near" => {

@@ -29,7 +29,7 @@ pub(crate) struct Arguments {
     join_wait_ms: Option<LitInt>,
     joins_waiting_max: Option<LitInt>,
     reply_ms: Option<LitInt>,
-    /// What is wrong with some of them. The others count, or the compiler would miss them too.
+    /// The errors in some of them. The others count, or the compiler would miss them too.
     wrong: Option<syn::Error>,
 }
 
@@ -97,7 +97,7 @@ fn note(errors: &mut Option<syn::Error>, error: syn::Error) {
     }
 }
 
-/// What is in parentheses after a name, item by item. All of it is read, even if it is wrong.
+/// Parses the items in parentheses after a name. All of them are read, even if one is wrong.
 fn list<T: Parse>(input: ParseStream<'_>) -> syn::Result<Punctuated<T, Token![,]>> {
     let inside;
     parenthesized!(inside in input);

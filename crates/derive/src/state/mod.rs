@@ -133,7 +133,7 @@ fn for_struct(input: &DeriveInput, all: Vec<Field>) -> syn::Result<TokenStream> 
             #functions
             #rules
 
-            /// What was last synced.
+            /// The values at the last sync.
             pub struct #shadow {
                 stamps: #rt::Stamps,
                 #(#shadow_fields,)*

@@ -54,7 +54,7 @@ pub(super) struct Look {
     pub(super) watch: Ident,
 }
 
-/// What decides in a view.
+/// The rule of a view.
 pub(super) enum Rule {
     /// The function `path`, which the attribute names. The generated function `name` calls it; see
     /// `functions.rs`.
@@ -63,7 +63,7 @@ pub(super) enum Rule {
     Place { name: Ident },
 }
 
-/// How a field's value becomes what is synced.
+/// The form in which a field's value is synced.
 pub(super) enum Form {
     /// The value itself.
     Plain,
