@@ -17,7 +17,7 @@ pub const RECORD_BYTES: usize = 16 << 10;
 /// The header of a record: its type, the version, and the length of the rest (RFC 8446, 5.1).
 const HEADER_BYTES: usize = 5;
 
-/// What a record takes beside its plaintext, at most: its header, and what the cipher adds.
+/// The maximum overhead of a record beside its plaintext: its header, and what the cipher adds.
 const RECORD_OVERHEAD: usize = 64;
 
 /// Types of records that may come before an alert (RFC 8446, 5.1).
@@ -26,7 +26,7 @@ const HANDSHAKE: u8 = 22;
 
 /// A role in TLS: the client's or the server's.
 pub trait Role {
-    /// What the library keeps for the role.
+    /// The library's data for the role.
     type Data;
 
     /// Reads the first record of `input`, or says what is to be sent.
@@ -332,8 +332,8 @@ impl<R> std::fmt::Debug for Endpoint<R> {
     }
 }
 
-/// How many bytes to add to `partial`, which ends within a record or right behind one, until it
-/// ends with a whole record or header.
+/// Returns the number of bytes to add to `partial`, which ends within a record or right behind one,
+/// until it ends with a whole record or header.
 fn missing_bytes(partial: &[u8]) -> usize {
     let mut rest = partial;
     while let Some((header, body)) = rest.split_first_chunk::<HEADER_BYTES>() {
