@@ -17,16 +17,17 @@ use crate::queue::{Coming, Name, Queue};
 use crate::reader::{self, LOADS_MAX, Query, Request};
 use crate::writer;
 
-/// How many threads read.
+/// The number of threads that read.
 const READERS: usize = 2;
 
 /// The settings of a [`DiskStore`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct DiskOptions {
-    /// How many bytes of the file are kept in memory. 64 MiB.
+    /// The bytes of the file that are kept in memory. 64 MiB.
     pub cache_bytes: usize,
-    /// How many bytes may wait to be written. A save beyond that fails with `Busy`. 256 MiB.
+    /// The maximum number of bytes that wait to be written. A save beyond that fails with `Busy`.
+    /// 256 MiB.
     pub waiting_bytes_max: usize,
 }
 
@@ -76,7 +77,7 @@ impl DiskStore {
         Self::open_with(path, DiskOptions::default())
     }
 
-    /// As [`open`](Self::open), with other settings.
+    /// Opens a store like [`open`](Self::open), with other settings.
     ///
     /// # Errors
     /// As [`open`](Self::open).

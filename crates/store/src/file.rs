@@ -165,7 +165,7 @@ fn open_existing(path: &Path, open: &Open) -> Result<Database, DatabaseError> {
     open(backend)
 }
 
-/// Where the database's header ends.
+/// The length of the database's header.
 const HEADER_BYTES: usize = 320;
 
 /// Refuses a file that is shorter than its header says: the database would panic.

@@ -1,11 +1,11 @@
-//! What waits to be written.
+//! The queue of saves that wait to be written.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use playfield_room::{Completion, StoreError, StoreErrorKind};
 
-/// How many bytes one commit may have. A save larger than that is a commit of its own.
+/// The maximum number of bytes in one commit. A save larger than that is a commit of its own.
 const COMMIT_BYTES_MAX: usize = 64 << 20;
 
 /// A room type and a key.
@@ -28,7 +28,7 @@ impl Write {
     }
 }
 
-/// What the newest write of a name will have made of it.
+/// The result that the newest write of a name will have.
 pub(crate) enum Coming {
     Nothing,
     Removed,
@@ -75,7 +75,7 @@ impl Queue {
         self.changed.notify_one();
     }
 
-    /// What a load of this name must see of what is not written yet.
+    /// Returns what a load of this name must see of writes that are not done yet.
     pub(crate) fn coming(&self, name: &Name) -> Coming {
         match self.lock().newest.get(name) {
             None => Coming::Nothing,

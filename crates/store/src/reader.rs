@@ -11,7 +11,7 @@ use crate::file::{DatabaseFile, SAVES};
 use crate::queue::Name;
 use crate::writer::{storage_of_table, storage_of_transaction};
 
-/// How many loads may wait.
+/// The maximum number of waiting loads.
 pub(crate) const LOADS_MAX: usize = 65_536;
 
 /// Something to read, and who receives it.
@@ -20,7 +20,7 @@ pub(crate) enum Request {
     Keys(Query, Sender<Result<Vec<String>, StoreError>>),
 }
 
-/// Which keys.
+/// The keys to list.
 pub(crate) struct Query {
     pub(crate) room_type: Box<str>,
     pub(crate) after: Option<Box<str>>,

@@ -14,13 +14,13 @@ use tokio::sync::mpsc::channel;
 
 use crate::store::{fresh, wait};
 
-/// How often the process is killed. `PLAYFIELD_KILLS=1000` kills it more often.
+/// The number of times that the process is killed. `PLAYFIELD_KILLS=1000` kills it more often.
 const KILLS: u64 = 20;
 
-/// How many rooms it saves.
+/// The number of rooms it saves.
 const KEYS: u64 = 16;
 
-/// What it saves: its number, and bytes that follow from it.
+/// The saved state: its number, and bytes that follow from it.
 #[derive(State, Default)]
 struct Document {
     number: u64,

@@ -1,4 +1,4 @@
-//! What a store promises, on disk and in memory.
+//! The promises of a store, on disk and in memory.
 
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
@@ -119,7 +119,7 @@ fn a_truncated_file_is_refused_in_one_line_without_a_panic() {
     std::fs::remove_file(path).unwrap();
 }
 
-/// What is changed may not be used: then there is nothing to say.
+/// Changed bytes may be unused: then there is nothing to say.
 #[test]
 fn a_file_with_changed_bytes_is_read_or_refused_in_one_line_without_a_panic() {
     let path = fresh();

@@ -13,7 +13,7 @@ use redb::{DatabaseError, StorageBackend};
 use super::*;
 use crate::file::create;
 
-/// What the disk does.
+/// The behavior of the disk.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 enum Mood {
     #[default]
@@ -46,8 +46,8 @@ impl Disk {
         self.grow()
     }
 
-    /// As [`write`](Self::write), but it is never stuck: the database holds a lock meanwhile that
-    /// loads need. It takes no time on a disk.
+    /// Fails or succeeds like [`write`](Self::write), but is never stuck: the database holds a lock
+    /// meanwhile that loads need. It takes no time on a disk.
     fn grow(&self) -> io::Result<()> {
         match &mut *self.mood.lock().unwrap() {
             Mood::Dies(0) => Err(io::Error::other("killed")),
