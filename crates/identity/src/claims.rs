@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 use crate::refused::{Refused, RefusedKind, TOKEN_BYTES_MAX};
 
-/// What the header of a token says.
+/// The header of a token.
 pub(crate) struct Head {
     /// The name of the algorithm.
     pub(crate) algorithm: String,

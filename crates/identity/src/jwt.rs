@@ -13,7 +13,7 @@ use crate::ticket_claims::is_ticket;
 /// The longest id of a user, in bytes.
 pub const USER_BYTES_MAX: usize = 256;
 
-/// How many seconds the clocks of issuer and node may differ, unless set.
+/// The number of seconds by which the clocks of issuer and node may differ, unless set.
 pub(crate) const LEEWAY_S: u64 = 30;
 
 /// Accepts JSON Web Tokens (RFC 7519): which keys verify them, and what they must claim.
@@ -32,7 +32,7 @@ pub struct Jwt {
     name_claim: String,
 }
 
-/// What a verified token says.
+/// The content of a verified token.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Verified {
     /// The id of the user.
@@ -72,8 +72,8 @@ impl Jwt {
         self
     }
 
-    /// How much the clocks of issuer and node may differ: a token is accepted for so long after
-    /// `exp`, and before `nbf`. Default: 30 s. Whole seconds count.
+    /// Sets how much the clocks of issuer and node may differ: a token is accepted for so long
+    /// after `exp`, and before `nbf`. Default: 30 s. Whole seconds count.
     #[must_use]
     pub fn leeway(mut self, leeway: Duration) -> Self {
         self.leeway_s = leeway.as_secs();

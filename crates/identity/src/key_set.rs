@@ -266,7 +266,7 @@ fn is_pem(bytes: &[u8]) -> bool {
     bytes.windows(10).any(|window| window == b"-----BEGIN")
 }
 
-/// What the bytes are, if they can't be a secret.
+/// Returns the kind of document that the bytes are, if they can't be a secret.
 fn known_document(bytes: &[u8]) -> Option<&'static str> {
     let text = without_mark(bytes);
     let begins = |any: &[&str]| any.iter().any(|with| text.starts_with(with.as_bytes()));

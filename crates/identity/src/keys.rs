@@ -17,7 +17,7 @@ use crate::refused::{Refused, RefusedKind};
 /// The largest file or answer with keys, in bytes.
 pub const KEYS_BYTES_MAX: usize = 256 * 1024;
 
-/// How often keys are read again.
+/// The intervals at which keys are read again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pace {
     /// This long after they were last read.

@@ -1,5 +1,5 @@
-//! Who a client is, as others have signed: JSON Web Tokens (RFC 7519), the keys that verify them,
-//! and tickets, with which a backend admits a player to a room.
+//! Identities of clients, as others have signed them: JSON Web Tokens (RFC 7519), the keys that
+//! verify them, and tickets, with which a backend admits a player to a room.
 //!
 //! Nothing here knows rooms or sessions. A token, keys and the time go in; an identity or a
 //! [refusal](Refused) comes out. Only [`Keys`] may have a thread, which re-reads a file or a URL.

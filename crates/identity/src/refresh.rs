@@ -22,7 +22,7 @@ struct Shared {
 }
 
 struct State {
-    /// How often the keys were read, or could not be.
+    /// The number of attempts to read the keys, failed ones included.
     rounds: u64,
     /// When the last round began.
     began: Instant,

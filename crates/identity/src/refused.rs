@@ -21,25 +21,25 @@ pub struct Refused {
 pub enum RefusedKind {
     /// There is no token.
     Missing,
-    /// It is larger than [`TOKEN_BYTES_MAX`].
+    /// A token larger than [`TOKEN_BYTES_MAX`].
     TooLarge,
-    /// It is not a JSON Web Token, or a claim has the wrong type.
+    /// Not a JSON Web Token, or a claim has the wrong type.
     Malformed,
     /// No key is for its algorithm.
     Algorithm,
-    /// It does not say by which of the keys it is signed.
+    /// The token does not say by which of the keys it is signed.
     KeyNeeded,
-    /// It names a key that is not known.
+    /// The token names a key that is not known.
     UnknownKey,
     /// No keys have been loaded yet.
     NoKeys,
     /// The signature is wrong.
     Signature,
-    /// It has expired.
+    /// The token has expired.
     Expired,
-    /// It is not valid yet.
+    /// The token is not valid yet.
     Early,
-    /// It is meant for others, or was issued by others.
+    /// The token is meant for others, or was issued by others.
     Foreign,
     /// A claim is missing.
     ClaimNeeded,
@@ -74,7 +74,7 @@ impl Refused {
         Self { text, ..self }
     }
 
-    /// What was wrong.
+    /// Returns the kind of refusal.
     #[must_use]
     pub fn kind(&self) -> RefusedKind {
         self.kind

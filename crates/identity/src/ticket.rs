@@ -12,7 +12,7 @@ use crate::refused::{Refused, RefusedKind};
 use crate::ticket_claims::{Place, TICKET_LIFE_MAX, Ticket, is_ticket};
 use crate::used::{Mark, NotUsed, Used};
 
-/// How many used tickets are remembered, unless set.
+/// The maximum number of used tickets that are remembered, unless set.
 pub const TICKETS_USED_MAX: usize = 1_000_000;
 
 /// Accepts tickets: which keys verify them, and which were used. A copy shares what was used.
@@ -28,7 +28,7 @@ pub struct Tickets {
     leeway_s: u64,
 }
 
-/// What a ticket gives its bearer.
+/// The rights of a ticket's bearer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pass {
     /// The room.
@@ -64,15 +64,15 @@ impl Tickets {
         self
     }
 
-    /// How much the clocks of backend and node may differ: a ticket is accepted for so long after
-    /// `exp`, and before `nbf`. Default: 30 s. Whole seconds count.
+    /// Sets how much the clocks of backend and node may differ: a ticket is accepted for so long
+    /// after `exp`, and before `nbf`. Default: 30 s. Whole seconds count.
     #[must_use]
     pub fn leeway(mut self, leeway: Duration) -> Self {
         self.leeway_s = leeway.as_secs();
         self
     }
 
-    /// How many used tickets are remembered. Default: [`TICKETS_USED_MAX`].
+    /// Sets the maximum number of used tickets that are remembered. Default: [`TICKETS_USED_MAX`].
     #[must_use]
     pub fn used_max(mut self, used_max: usize) -> Self {
         self.used_max = used_max;

@@ -1,4 +1,4 @@
-//! What a ticket says, as its claims.
+//! The content of a ticket, as its claims.
 
 use std::time::Duration;
 

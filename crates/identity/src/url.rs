@@ -6,7 +6,7 @@ use ureq::Agent;
 
 use crate::keys::KEYS_BYTES_MAX;
 
-/// How long a request may take.
+/// The maximum duration of a request.
 const FETCH_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Gets a body of at most [`KEYS_BYTES_MAX`] bytes.

@@ -16,7 +16,7 @@ pub(crate) struct Used {
 /// Why a ticket can't be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NotUsed {
-    /// It was used before.
+    /// The ticket was used before.
     Again,
     /// There are as many as may be.
     Full,

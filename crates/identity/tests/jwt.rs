@@ -1,4 +1,4 @@
-//! Which tokens are accepted, and which are not.
+//! Accepted and refused tokens.
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;

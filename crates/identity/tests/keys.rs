@@ -1,4 +1,4 @@
-//! Where keys come from, and which are refused.
+//! Sources of keys, and refused keys.
 
 use std::path::PathBuf;
 
@@ -118,7 +118,7 @@ fn a_file_has_a_set_a_pem_or_a_secret() {
     assert!(missing.contains("nothing: "), "{missing}");
 }
 
-/// What anyone can read must not be what tokens are signed with.
+/// Text that anyone can read must not be what tokens are signed with.
 #[test]
 fn nothing_that_others_know_becomes_a_secret() {
     let folder = Folder::new("public");
