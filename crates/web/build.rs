@@ -15,7 +15,7 @@ const FILES: [&str; 5] = [
     "console/console.js",
 ];
 
-/// What they are made of, in the clone.
+/// The sources of those files, in the clone.
 const SOURCES: [&str; 10] = [
     "console/index.html",
     "console/package-lock.json",

@@ -1,4 +1,4 @@
-//! What a node serves to browsers, bundled from TypeScript by `build.rs`: the client, from
+//! Files that a node serves to browsers, bundled from TypeScript by `build.rs`: the client, from
 //! `sdk/typescript`, and the page of the console, from `console`.
 
 /// A file in the folder that `build.rs` names.

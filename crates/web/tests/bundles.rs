@@ -1,4 +1,4 @@
-//! What the crate serves is what its sources make, without a command before the build.
+//! The crate serves what its sources make, without a command before the build.
 
 use std::io::{Write as _, stderr};
 use std::path::{Path, PathBuf};
@@ -137,7 +137,7 @@ impl Clone {
         }
     }
 
-    /// How often the script has run.
+    /// Returns the number of times that the script has run.
     fn runs(&self) -> usize {
         fs::read_to_string(self.path("runs")).unwrap_or_default().lines().count()
     }
