@@ -28,7 +28,7 @@ use options::{Failure, Usage, unknown};
 #[cfg(feature = "load")]
 pub type Bots = Vec<(String, playfield_load::MakeBot)>;
 
-/// What a command wants of the server that a program makes.
+/// The parts that a command needs of the server that a program makes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Purpose {
     /// All of it.

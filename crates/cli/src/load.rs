@@ -430,7 +430,7 @@ struct Shown {
     width: usize,
 }
 
-/// How often progress is printed where it can't be written over.
+/// The interval at which progress is printed where it can't be written over.
 const PLAIN_EVERY: Duration = Duration::from_secs(5);
 
 impl Shown {

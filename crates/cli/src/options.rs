@@ -23,14 +23,14 @@ pub enum Failure {
     Input(String),
     /// The work failed.
     Work(io::Error),
-    /// It finished, but a result could not be verified.
+    /// The work finished, but a result could not be verified.
     Unverified,
-    /// It finished and nothing was wrong, but some could not be measured on this machine: what, and
-    /// why.
+    /// The work finished and nothing was wrong, but some results could not be measured on this
+    /// machine: which, and why.
     Unmeasured(String),
 }
 
-/// What is wrong with the arguments, in one sentence.
+/// The error in the arguments, in one sentence.
 #[derive(Debug)]
 pub struct Usage(pub String);
 
@@ -40,13 +40,13 @@ pub struct Opt {
     pub name: &'static str,
     /// The placeholder for its value in the help; empty if it takes none.
     pub value: &'static str,
-    /// What it does, and its default; empty if it is internal.
+    /// Its effect and its default, for the help; empty if it is internal.
     pub help: &'static str,
 }
 
 /// An option, and what it changes in the settings `S` of a command.
 pub struct Setter<S> {
-    /// What people read about it.
+    /// Its description for people.
     pub opt: Opt,
     /// Takes its value.
     pub set: fn(&mut S, &mut Given<'_>) -> Result<(), Failure>,

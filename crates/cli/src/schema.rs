@@ -125,10 +125,10 @@ fn print_own(
     Ok(writeln!(out, "{{\n  {}\n}}", schemas.join(",\n  "))?)
 }
 
-/// What `check` compares, and what it found.
+/// The comparison of `check`, and its findings.
 struct Check<'a> {
     out: &'a mut dyn Write,
-    /// What is lost by a rollback is wrong, too.
+    /// Whether a loss by a rollback is wrong, too.
     rollback: bool,
     wrong: Vec<String>,
 }
@@ -242,7 +242,7 @@ impl Check<'_> {
         Ok(())
     }
 
-    /// What a rollback loses.
+    /// Reports a loss by a rollback.
     fn lost(&mut self, text: String) -> io::Result<()> {
         if self.rollback {
             self.wrong.push(text);

@@ -1,4 +1,4 @@
-//! Where commands get schemas from: this program, a file or a node.
+//! Sources of schemas for commands: this program, a file or a node.
 
 use std::collections::BTreeMap;
 use std::io;

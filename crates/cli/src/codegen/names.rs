@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use playfield_wire::schema::{Field, RoomSchema, Struct, Type};
 
-/// How the fields of a struct are written in JSON.
+/// The form of a struct's fields in JSON.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Form {
     /// No fields: `null`.
@@ -35,7 +35,7 @@ impl Form {
 pub(crate) struct Definition<'a> {
     pub(crate) name: String,
     pub(crate) of: &'a Type,
-    /// It is in a value that is sent as a whole: in a message, an event or an enum.
+    /// Whether it is in a value that is sent as a whole: in a message, an event or an enum.
     pub(crate) is_whole: bool,
 }
 

@@ -7,7 +7,7 @@ use playfield_wire::schema::{Field, Policy, RoomSchema, Struct, Type};
 
 use super::names::{Definitions, Form, identifier, quoted, single_quoted};
 
-/// What `keyword.iskeyword` of Python knows.
+/// The keywords that `keyword.iskeyword` of Python knows.
 const KEYWORDS: [&str; 35] = [
     "False", "None", "True", "and", "as", "assert", "async", "await", "break", "class", "continue",
     "def", "del", "elif", "else", "except", "finally", "for", "from", "global", "if", "import",
@@ -15,8 +15,8 @@ const KEYWORDS: [&str; 35] = [
     "with", "yield",
 ];
 
-/// What the generated file and the package call things. No type has such a name, as those begin
-/// with a capital letter.
+/// Names that the generated file and the package use. No type has such a name, as those begin with
+/// a capital letter.
 const TAKEN: [&str; 5] = ["_abc", "_builtins", "_dataclasses", "_playfield_name", "_typing"];
 
 /// The types of Python that fields are declared with. A field of that name hides it in its class.

@@ -243,7 +243,7 @@ mod names {
     }
 }
 
-/// What clients see of the guide's game, whose page `docs/typescript.md` makes.
+/// The part of the guide's game that clients see, whose page `docs/typescript.md` makes.
 mod guide {
     use playfield::prelude::*;
 

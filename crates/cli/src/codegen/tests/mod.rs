@@ -1,4 +1,4 @@
-//! What is generated from a schema.
+//! Code generated from a schema.
 
 mod generated;
 mod hostile;
