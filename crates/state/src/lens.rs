@@ -1,4 +1,4 @@
-//! Who looks at a shadow, at which part, and since when.
+//! The lens on a shadow: its viewer, the part, and the version since which changes count.
 
 use playfield_wire::TreeFormat;
 use serde_json::Value;
@@ -9,18 +9,18 @@ use crate::profile::{Beside, Point, Step as PlaceStep, Work};
 /// The parts of a body. See `docs/state.md`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part {
-    /// What everyone sees.
+    /// The part that everyone sees.
     Shared,
-    /// What only the viewer sees, reached through what everyone sees.
+    /// The part that only the viewer sees, reached through what everyone sees.
     Owned,
     /// Both, inside something that only the viewer sees.
     All,
 }
 
-/// How a shadow is looked at while a body is written.
+/// The way a shadow is looked at while a body is written.
 #[derive(Clone, Copy, Debug)]
 pub struct Lens {
-    /// Which part is written.
+    /// The part that is written.
     pub part: Part,
     /// For whom. [`Part::Shared`] ignores it.
     pub viewer: PlayerId,
@@ -201,7 +201,7 @@ impl Stamps {
     }
 }
 
-/// What a comparison found.
+/// The result of a comparison.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Changed {
     /// Something that everyone sees.
@@ -267,7 +267,7 @@ impl Step {
         Self { now, mode: point.number() << 1 | u32::from(tracking == Tracking::Off) }
     }
 
-    /// Where to look.
+    /// Returns the tracking in use.
     #[inline]
     pub(crate) fn tracking(self) -> Tracking {
         if self.mode & 1 == 0 { Tracking::On } else { Tracking::Off }
@@ -324,18 +324,18 @@ impl Step {
     }
 }
 
-/// How to look at the live state when a view of it is made.
+/// The way the live state is looked at when a view of it is made.
 #[derive(Clone, Copy, Debug)]
 pub struct Sight<'a> {
-    /// Who looks; `None` sees what everyone sees.
+    /// The viewer; `None` sees what everyone sees.
     pub viewer: Option<PlayerId>,
     /// The owner of this place in the tree.
     pub owner: Option<PlayerId>,
     /// The format from which a copy would be read. Numbers and bytes differ between the two.
     pub format: TreeFormat,
-    /// What the viewer saw of this place before, for views with hysteresis.
+    /// The part of this place that the viewer saw before, for views with hysteresis.
     pub before: Option<&'a Value>,
-    /// It is the copy of a viewer, in which all that it holds is seen, and masked already.
+    /// Whether it is the copy of a viewer, in which all that it holds is seen, and masked already.
     pub is_copy: bool,
 }
 

@@ -71,7 +71,7 @@ pub use tracker::Tracker;
 pub use transcode::{StateTranscoder, Transcoder, TranscoderError};
 pub use walk::ShapeError;
 
-/// What generated code names. Not for people.
+/// Names that generated code uses. Not for people.
 #[doc(hidden)]
 pub mod __rt {
     pub use crate::change::Watch as ChangeWatch;

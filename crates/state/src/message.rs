@@ -20,16 +20,17 @@ pub trait Message: Data {
     /// The reply to it, where it is a request.
     type Reply: Data;
 
-    /// How often each player may send it to a room; `None` = as often as the connection may send.
+    /// The rate at which each player may send it to a room; `None` = as often as the connection may
+    /// send.
     const RATE: Option<MessageRate> = None;
 }
 
-/// How often a player may send a message: once in each interval, and a burst at once.
+/// The rate at which a player may send a message: once in each interval, and a burst at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MessageRate {
     /// The interval, in nanoseconds.
     pub interval_ns: u64,
-    /// How many at once.
+    /// The maximum number at once.
     pub burst: u64,
 }
 
@@ -55,7 +56,7 @@ pub trait Emits<E: Message> {
 
 /// A room type as its clients see it. The attribute `room` implements it.
 pub trait RoomInterface {
-    /// What a client can specify when it creates a room.
+    /// The options that a client can specify when it creates a room.
     type CreateOptions: Data + Default;
 
     /// The schema: state, options, messages and events.

@@ -47,9 +47,9 @@ impl<T: State + Default> Mirror<T> {
         Ok(())
     }
 
-    /// As [`snapshot`](Self::snapshot), and reports how it differs from the copy that it replaces, if
-    /// it [can](Self::REPORTS). The first snapshot reports nothing, nor does the first after a
-    /// rejected patch.
+    /// Reads a snapshot like [`snapshot`](Self::snapshot), and reports how it differs from the copy
+    /// that it replaces, if it [can](Self::REPORTS). The first snapshot reports nothing, nor does
+    /// the first after a rejected patch.
     ///
     /// # Errors
     /// As [`snapshot`](Self::snapshot).
@@ -76,7 +76,7 @@ impl<T: State + Default> Mirror<T> {
         self.apply(body, &mut Watch::idle())
     }
 
-    /// As [`patch`](Self::patch), and reports what changed, place by place, if it
+    /// Applies a patch like [`patch`](Self::patch), and reports what changed, place by place, if it
     /// [can](Self::REPORTS).
     ///
     /// # Errors

@@ -4,9 +4,9 @@ use std::cell::RefCell;
 
 use playfield_wire::schema::{TYPE_DEPTH_MAX, Type};
 
-/// How deep named types may be nested while their schema is made. A finished schema is refused at a
-/// lower depth, with the name and place (see [`TYPE_DEPTH_MAX`]). This limit is for types whose
-/// schema has no end.
+/// The maximum depth of nested named types while their schema is made. A finished schema is refused
+/// at a lower depth, with the name and place (see [`TYPE_DEPTH_MAX`]). This limit is for types
+/// whose schema has no end.
 const NESTED_MAX: usize = 2 * TYPE_DEPTH_MAX;
 
 thread_local! {

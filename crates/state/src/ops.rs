@@ -15,7 +15,8 @@ pub struct Ops<'a, 'o>(Way<'a, 'o>);
 
 #[derive(Debug)]
 enum Way<'a, 'o> {
-    /// They become elements of an array. The path is kept as elements without an array around them.
+    /// Operations become elements of an array. The path is kept as elements without an array around
+    /// them.
     Written { array: &'a mut Array<'o>, path: Vec<u8>, steps: usize },
     /// The values that they set count in the digest of the tree.
     Counted { digest: &'a mut TreeDigest, place: Place },

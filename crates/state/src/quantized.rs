@@ -13,13 +13,13 @@ use serde_json::Value;
 use crate::column::{self, Integer};
 use crate::data::{Data, unexpected};
 
-/// How a number is quantized, as set by `#[sync(quantize = …)]` and `#[sync(angle = …)]`.
+/// The quantization of a number, as set by `#[sync(quantize = …)]` and `#[sync(angle = …)]`.
 pub trait Quantize: 'static {
     /// The distance between two adjacent values. The error is at most half of it.
     const STEP: f64;
     /// The least and the greatest value. Values outside are clamped.
     const RANGE: Option<(f64, f64)> = None;
-    /// It is an angle in radians: it wraps to the range −π to π.
+    /// Whether it is an angle in radians: it wraps to the range −π to π.
     const ANGLE: bool = false;
 }
 

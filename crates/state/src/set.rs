@@ -112,7 +112,7 @@ impl<'a, K: Key> IntoIterator for &'a Set<K> {
 }
 
 impl<K: Key> Set<K> {
-    /// As `Map::read_from`.
+    /// Reads a set like `Map::read_from`.
     pub(crate) fn read_from(reader: &mut Reader<'_>, count: usize) -> Result<Self, DecodeError> {
         Ok(Self { map: Map::read_from(reader, count, |_| Ok(Present))? })
     }

@@ -189,33 +189,34 @@ pub trait Skipped: Default {}
 #[diagnostic::do_not_recommend]
 impl<T: Default> Skipped for T {}
 
-/// What is known about a state's type. For generated code.
+/// Facts about a state's type. For generated code.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` can't be synced",
     note = "derive `State`; keys of maps implement `Key`; elements and values implement `State`"
 )]
 pub trait Describe: Sized + 'static {
-    /// It has an `owner` field whose owner must be the key of an enclosing map: the error if there
-    /// is no such map.
+    /// The error, if there is no enclosing map, for an `owner` field whose owner must be the key of
+    /// one; `None` if it has no such field.
     const UNOWNED: Option<&'static str> = None;
     /// Part of it is not visible to everyone.
     const HAS_OWNED: bool = false;
-    /// It has a map keyed by player that holds something owned, so owners differ further down.
+    /// Whether it has a map keyed by player that holds something owned, so owners differ further
+    /// down.
     const NESTED_OWNERS: bool = false;
     /// In a tree, `null` is one of its values.
     const NULLABLE: bool = false;
-    /// It is a map keyed by player: as an `owner` field, each player sees their own entry.
+    /// Whether it is a map keyed by player: as an `owner` field, each player sees their own entry.
     const KEYED_BY_PLAYER: bool = false;
-    /// It is a map: a view on it decides entry by entry.
+    /// Whether it is a map: a view on it decides entry by entry.
     const IS_MAP: bool = false;
     /// A change of it can be written in a column, together with the same change of other entries of
     /// a map.
     const COLUMN: bool = false;
     /// Its values take few bytes, so a column may also send those that did not change.
     const FIXED: bool = false;
-    /// Who sees a part of it depends on who saw it before.
+    /// Whether the visibility of a part of it depends on who saw it before.
     const HYSTERESIS: bool = false;
-    /// It has a view by place, whose cap may leave entries out.
+    /// Whether it has a view by place, whose cap may leave entries out.
     const PLACED: bool = false;
     /// A patch of it reveals nothing older than the version at which it begins. A map's does: its
     /// slots are older.
@@ -234,7 +235,7 @@ pub trait Describe: Sized + 'static {
     note = "derive `State`; keys of maps implement `Key`; elements and values implement `State`"
 )]
 pub trait Compare: Describe {
-    /// What was last synced, stamped with versions.
+    /// The values at the last sync, stamped with versions.
     type Shadow: 'static;
 
     /// Makes a shadow of it as it is, everything stamped `now`.
@@ -249,7 +250,7 @@ pub trait Compare: Describe {
     /// When it last changed.
     fn stamps(shadow: &Self::Shadow) -> Stamps;
 
-    /// How many entries more the viewer would see if no view had a cap.
+    /// Returns the number of further entries that the viewer would see if no view had a cap.
     fn left_out(_: &Self::Shadow, _: PlayerId) -> u64 {
         0
     }
@@ -282,8 +283,9 @@ pub trait Write: Compare {
     /// truncates what was appended.
     fn write_patch(shadow: &Self::Shadow, lens: Lens, out: &mut Vec<u8>) -> bool;
 
-    /// What changed after `lens.since`, if all of it can be written in columns: a number that is
-    /// equal for values that changed in the same fields. What only an owner sees can't.
+    /// Returns a number for what changed after `lens.since`, if all of it can be written in
+    /// columns. It is equal for values that changed in the same fields. What only an owner sees
+    /// can't be written in columns.
     fn column_key(_: &Self::Shadow, _: Lens) -> Option<u64> {
         None
     }
@@ -431,7 +433,7 @@ pub(crate) fn differs<T: State>(shadow: &T::Shadow, lens: Lens) -> bool {
     T::stamps(shadow).after(lens) && T::write_patch(shadow, lens, &mut Vec::new())
 }
 
-/// As [`write_owner_field`], in a tree.
+/// Writes the same as [`write_owner_field`], in a tree.
 pub(crate) fn tree_owner_field<T: Write>(shadow: &T::Shadow, lens: Lens, ops: &mut Ops<'_, '_>) {
     match lens.owner_field() {
         // The copy's object has no such member yet, so there is nothing to change inside it.

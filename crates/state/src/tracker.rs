@@ -22,7 +22,8 @@ pub struct Tracker<T: State> {
     versions_max: u64,
     tracking: Tracking,
     shared: Vec<Shared>,
-    /// How many of `shared` belong to the current version. The memory of the others is reused.
+    /// The number of parts in `shared` that belong to the current version. The memory of the others
+    /// is reused.
     used: usize,
     /// The digests of what everyone sees, computed since the last sync.
     digests: Vec<(Format, u64)>,
@@ -36,7 +37,7 @@ struct Shared {
     since: Option<u64>,
     bytes: Vec<u8>,
     any: bool,
-    /// How many operations, in a tree's patch.
+    /// The number of operations, in a tree's patch.
     ops: usize,
 }
 
@@ -79,7 +80,7 @@ impl<T: State> Tracker<T> {
         step.beside(Beside::Sync);
     }
 
-    /// As this many [syncs](Self::sync), if the state is as it was at the last one.
+    /// Does the same as this many [syncs](Self::sync), if the state is as it was at the last one.
     pub fn pass(&mut self, syncs: u64) {
         self.version += syncs;
         self.used = 0;
@@ -161,8 +162,8 @@ impl<T: State> Tracker<T> {
         any
     }
 
-    /// How many entries more `viewer` would have seen at the last sync, if no view had a cap
-    /// (`nearest`).
+    /// Returns the number of further entries that `viewer` would have seen at the last sync, if no
+    /// view had a cap (`nearest`).
     pub fn left_out(&self, viewer: PlayerId) -> u64 {
         if T::PLACED { T::left_out(&self.shadow, viewer) } else { 0 }
     }

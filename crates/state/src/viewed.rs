@@ -26,13 +26,13 @@ use crate::{Key, Map, Part, PlayerId, State};
 pub trait Viewed {
     /// The field's type.
     type Of: State;
-    /// What was last synced, and who sees what.
+    /// The values at the last sync, and who sees what.
     type Shadow: 'static;
 
     /// Makes a shadow of it as it is. Nobody sees anything until [`look`](Decided::look).
     fn bind(value: &mut Self::Of, now: u64) -> Self::Shadow;
 
-    /// What was touched since the last sync.
+    /// Returns what was touched since the last sync.
     fn touches(value: &Self::Of, shadow: &Self::Shadow, step: Step) -> Touches;
 
     /// Brings what was last synced up to date.
@@ -41,12 +41,13 @@ pub trait Viewed {
     /// When it last changed.
     fn stamps(shadow: &Self::Shadow) -> Stamps;
 
-    /// As [`Compare::left_out`](crate::state::Compare::left_out).
+    /// Returns the same as [`Compare::left_out`](crate::state::Compare::left_out).
     fn left_out(_: &Self::Shadow, _: PlayerId) -> u64 {
         0
     }
 
-    /// As [`Write::write_owner_patch`](crate::state::Write::write_owner_patch), for a viewer.
+    /// Writes the same as [`Write::write_owner_patch`](crate::state::Write::write_owner_patch), for
+    /// a viewer.
     fn write_patch(shadow: &Self::Shadow, lens: Lens, out: &mut Vec<u8>) -> bool;
 
     /// Reads what [`write_patch`](Self::write_patch) wrote.
@@ -55,16 +56,16 @@ pub trait Viewed {
     /// As [`Read::read_patch`](crate::state::Read::read_patch).
     fn read_patch(value: &mut Self::Of, reader: &mut Reader<'_>) -> Result<(), DecodeError>;
 
-    /// As [`Write::tree_owner_full`](crate::state::Write::tree_owner_full).
+    /// Writes the same as [`Write::tree_owner_full`](crate::state::Write::tree_owner_full).
     fn tree_full(shadow: &Self::Shadow, lens: Lens, out: TreeWriter<'_>) -> bool;
 
-    /// As [`Write::tree_owner_patch`](crate::state::Write::tree_owner_patch).
+    /// Writes the same as [`Write::tree_owner_patch`](crate::state::Write::tree_owner_patch).
     fn tree_patch(shadow: &Self::Shadow, lens: Lens, ops: &mut Ops<'_, '_>);
 
     /// The digest of a copy.
     fn copy_digest(value: &Self::Of) -> u64;
 
-    /// As [`Write::owner_digest`](crate::state::Write::owner_digest).
+    /// Returns the same as [`Write::owner_digest`](crate::state::Write::owner_digest).
     fn shadow_digest(shadow: &Self::Shadow, lens: Lens) -> u64;
 }
 
@@ -85,7 +86,8 @@ pub trait Decided: Viewed {
         now: u64,
     ) -> Changed;
 
-    /// As [`Compare::owner_view`](crate::state::Compare::owner_view). `sees` is for the viewer.
+    /// Returns the same as [`Compare::owner_view`](crate::state::Compare::owner_view). `sees` is
+    /// for the viewer.
     fn view(
         value: &Self::Of,
         sight: Sight<'_>,
@@ -115,7 +117,7 @@ pub(crate) enum ViewPatch {
     Left = 0,
     Entered = 1,
     Changed = 2,
-    /// It changed, and is sent whole.
+    /// Changed, and sent whole.
     Replaced = 3,
 }
 
@@ -129,7 +131,7 @@ impl ViewPatch {
     }
 }
 
-/// What happened to it, for one viewer.
+/// The change of the value, for one viewer.
 enum ViewChange {
     Nothing,
     Left,

@@ -13,7 +13,7 @@ use proptest::prelude::*;
 use proptest::test_runner::Config;
 use serde_json::Value;
 
-/// What the client was built with.
+/// The types that the client was built with.
 mod old {
     use super::{Data, List, Map, PlayerId, Set, State, UnitId, lit, near};
 
@@ -90,7 +90,7 @@ mod old {
 #[derive(Key, Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 struct UnitId(u32);
 
-/// What a view needs, in either build.
+/// The value that a view needs, in either build.
 trait Sees {
     fn hp(&self) -> i32;
 }

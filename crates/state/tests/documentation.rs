@@ -63,7 +63,7 @@ fn bytes(text: &str) -> Vec<u8> {
         .collect()
 }
 
-/// What is sent to both players, step by step, checked against the document.
+/// The bodies that are sent to both players, step by step, checked against the document.
 struct Checks {
     table: Table,
     tracker: Tracker<Table>,

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 const ANN: PlayerId = PlayerId(1);
 
-/// How many types fit between a root struct and a leaf.
+/// The number of types that fit between a root struct and a leaf.
 const DEEPEST: usize = playfield_wire::schema::TYPE_DEPTH_MAX - 2;
 
 fn field(name: &'static str, policy: Policy, of: Type) -> Field {

@@ -233,7 +233,8 @@ fn fields(of: &Struct, dice: &mut Dice) -> Value {
     }
 }
 
-/// What a client with this type makes of a tree: it takes what it knows, where it expects it.
+/// Returns what a client with this type makes of a tree: it takes what it knows, where it expects
+/// it.
 fn read(of: &Type, tree: &Value) -> Value {
     match of {
         Type::Option(_) if tree.is_null() => Value::Null,

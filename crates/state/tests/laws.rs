@@ -48,8 +48,8 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     proptest::collection::vec(step, 1..120)
 }
 
-/// How many cases of each law for each state, unless `PLAYFIELD_LAW_CASES` says otherwise. A case
-/// has 60 steps on average. `make laws` runs a million steps.
+/// The number of cases of each law for each state, unless `PLAYFIELD_LAW_CASES` says otherwise. A
+/// case has 60 steps on average. `make laws` runs a million steps.
 const CASES: u32 = 60;
 
 /// In one of this many cases, copies are also read by the schema.

@@ -243,7 +243,7 @@ fn table_of(cards: u16) -> Table {
     table
 }
 
-/// What is sent to Bob for a change of Ann's cards. Ann's copy is checked too.
+/// Returns the number of bytes sent to Bob for a change of Ann's cards. Ann's copy is checked too.
 fn sent(cards: u16, change: impl FnOnce(&mut List<Card>)) -> [usize; 2] {
     let mut table = table_of(cards);
     let mut tracker = Tracker::new(&mut table, Tracking::On);

@@ -109,7 +109,7 @@ fn patch<T: State>(
     tracker.patch(player, since, format, &mut body).then_some(body)
 }
 
-/// Which units a player sees.
+/// Returns the units that a player sees.
 fn seen<T: State + Default>(tracker: &mut Tracker<T>, player: PlayerId) -> Vec<u32> {
     let (mut copy, mut body) = (JsonMirror::new(), Vec::new());
     tracker.snapshot(player, Format::Json, &mut body);

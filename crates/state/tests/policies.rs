@@ -1,4 +1,4 @@
-//! What the derive computes at compile time, and what the schema says about it.
+//! Results of the derive at compile time, and what the schema says about them.
 
 #![allow(dead_code)] // only the shape of these types is used
 

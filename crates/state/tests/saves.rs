@@ -20,7 +20,7 @@ use crate::common::odd::Odd;
 use crate::common::swarm::Swarm;
 use crate::common::world::{Desks, Root, World};
 
-/// What is loaded is what was saved, and the loaded state behaves like it.
+/// Checks that what is loaded is what was saved, and that the loaded state behaves like it.
 fn survives<R: Root>(times: u64, synced: bool) -> Result<(), TestCaseError> {
     let mut state = R::changed(times);
     let mut tracker = synced.then(|| Tracker::new(&mut state, Tracking::On));
@@ -248,7 +248,7 @@ fn a_writer_can_leave_a_number() {
     assert_eq!(restored(&save(&7_u8)), Ok((7, 0)));
 }
 
-/// Where everyone sees everything, a save as JSON is what every player's copy is.
+/// A state that everyone sees in full: a save as JSON is what every player's copy is.
 #[derive(State, Default)]
 struct Open {
     text: String,

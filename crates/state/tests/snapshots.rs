@@ -61,7 +61,7 @@ struct Hand {
     card: u8,
 }
 
-/// How often the counted value is written when three players get snapshots.
+/// Returns the number of times that the counted value is written when three players get snapshots.
 fn writes<T: State>(tracker: &mut Tracker<T>, format: Format) -> u32 {
     WRITTEN.set(0);
     let mut first = Vec::new();

@@ -66,7 +66,8 @@ fn cut(of: &Type, dice: &mut Dice) -> Type {
     changed(of, &mut |of| of.fields.retain(|_| !dice.once_in(4)))
 }
 
-/// What is sent in a random history to a viewer who reads every other sync: a snapshot and patches.
+/// Returns the bodies sent in a random history to a viewer who reads every other sync: a snapshot
+/// and patches.
 fn bodies<T: Root>(seed: u64, viewer: PlayerId) -> Vec<Vec<u8>> {
     let mut state = T::changed(60 + seed % 60);
     let mut tracker = Tracker::new(&mut state, Tracking::On);

@@ -1,4 +1,4 @@
-//! What changed in a copy, place by place.
+//! Changes of a copy, place by place.
 
 mod compare;
 mod moves;
@@ -23,7 +23,7 @@ pub(crate) use watch::{copy_json, name_of};
 pub struct Change {
     /// The place.
     pub path: Path,
-    /// What happened.
+    /// The kind of change.
     pub kind: ChangeKind,
     /// The old value; none if it [entered](ChangeKind::Entered) or [moved](ChangeKind::Moved).
     pub old: Option<Value>,
@@ -31,7 +31,7 @@ pub struct Change {
     pub new: Option<Value>,
 }
 
-/// What happened at the place of a [`Change`].
+/// The kind of a [`Change`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ChangeKind {
     /// A new value: an entry or an element that was added, or something that came into view.

@@ -1,4 +1,4 @@
-//! Which elements of a list moved.
+//! Moves of a list's elements.
 
 /// The fewest moves that reorder a list. The order names each element by its old index. A move is a
 /// target index and a source index, both in the list after all earlier moves.
@@ -47,8 +47,8 @@ pub(crate) fn moved(old_indices: &[usize]) -> Vec<(usize, usize)> {
         .collect()
 }
 
-/// Which elements are in a longest increasing subsequence (Fredman, "On computing the length of
-/// longest increasing subsequences", 1975).
+/// Returns which elements are in a longest increasing subsequence (Fredman, "On computing the
+/// length of longest increasing subsequences", 1975).
 fn staying(old_indices: &[usize]) -> Vec<bool> {
     // For each length, where the sequence with the lowest end ends; for each place, its predecessor
     // in its sequence.

@@ -13,7 +13,7 @@ use crate::{Key, TreeFormat};
 pub struct Watch<'a> {
     path: Vec<PathStep>,
     tell: Option<&'a mut dyn FnMut(Change)>,
-    /// How many levels deep reports are suppressed.
+    /// The number of nested levels with suppressed reports.
     muted: u32,
     /// Entries of a map whose changes are read together.
     group: Group,
@@ -138,7 +138,7 @@ impl<'a> Watch<'a> {
         }
     }
 
-    /// How many levels down.
+    /// Returns the number of levels on the path.
     pub(crate) fn depth(&self) -> usize {
         self.path.len()
     }

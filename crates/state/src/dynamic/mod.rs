@@ -79,8 +79,9 @@ impl DynamicMirror {
         self.replace(body, None)
     }
 
-    /// As [`snapshot`](Self::snapshot), and reports how it differs from the copy that it replaces.
-    /// The first snapshot reports nothing, nor does the first after a rejected patch.
+    /// Reads a snapshot like [`snapshot`](Self::snapshot), and reports how it differs from the copy
+    /// that it replaces. The first snapshot reports nothing, nor does the first after a rejected
+    /// patch.
     ///
     /// # Errors
     /// As [`snapshot`](Self::snapshot).
@@ -101,7 +102,7 @@ impl DynamicMirror {
         self.apply(body, None)
     }
 
-    /// As [`patch`](Self::patch), and reports what changed, place by place.
+    /// Applies a patch like [`patch`](Self::patch), and reports what changed, place by place.
     ///
     /// # Errors
     /// As [`patch`](Self::patch). More may have changed than was reported before the error.
@@ -165,7 +166,7 @@ impl DynamicMirror {
         Self { shape, viewer, copy: None, broken: false }
     }
 
-    /// As [`snapshot`](Self::snapshot), and appends the converted body.
+    /// Reads a snapshot like [`snapshot`](Self::snapshot), and appends the converted body.
     pub(crate) fn turn_snapshot(
         &mut self,
         body: &[u8],
@@ -174,7 +175,7 @@ impl DynamicMirror {
         self.put(Walk::new(body, self.viewer, None).turning(body, out), None)
     }
 
-    /// As [`patch`](Self::patch), and appends the converted body.
+    /// Applies a patch like [`patch`](Self::patch), and appends the converted body.
     pub(crate) fn turn_patch(&mut self, body: &[u8], out: &mut Vec<u8>) -> Result<(), DecodeError> {
         self.change(Walk::new(body, self.viewer, None).turning(body, out))
     }
@@ -184,7 +185,7 @@ impl DynamicMirror {
         Self::turning(Arc::clone(&self.shape), viewer)
     }
 
-    /// As [`snapshot`](Self::snapshot), and counts the bytes by field.
+    /// Reads a snapshot like [`snapshot`](Self::snapshot), and counts the bytes by field.
     pub(crate) fn count_snapshot(
         &mut self,
         body: &[u8],
@@ -193,7 +194,7 @@ impl DynamicMirror {
         self.put(Walk::new(body, self.viewer, None).counting(tally), None)
     }
 
-    /// As [`patch`](Self::patch), and counts the bytes by field.
+    /// Applies a patch like [`patch`](Self::patch), and counts the bytes by field.
     pub(crate) fn count_patch(&mut self, body: &[u8], tally: Tally<'_>) -> Result<(), DecodeError> {
         self.change(Walk::new(body, self.viewer, None).counting(tally))
     }

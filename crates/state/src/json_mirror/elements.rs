@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 
-/// How many operations are applied to the undivided array. Most patches have fewer, and for those,
-/// dividing the array would cost more than it saves.
+/// The number of operations that are applied to the undivided array. Most patches have fewer, and
+/// for those, dividing the array would cost more than it saves.
 const WHOLE_MAX: u32 = 8;
 
 /// The maximum length of a piece.
@@ -15,7 +15,7 @@ const PIECE_MAX: usize = 1_024;
 pub(super) struct Elements {
     pieces: Vec<Vec<Value>>,
     length: usize,
-    /// How many operations have been applied.
+    /// The number of operations applied so far.
     done: u32,
 }
 

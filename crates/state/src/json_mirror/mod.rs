@@ -202,8 +202,8 @@ impl Op {
     }
 }
 
-/// How many more elements the arrays whose shape a patch changes may have. Switching to an array
-/// takes time proportional to its length.
+/// The number of further elements that the arrays whose shape a patch changes may have. Switching
+/// to an array takes time proportional to its length.
 struct Allowance {
     left: usize,
     body_bytes: usize,
@@ -236,7 +236,7 @@ impl Allowance {
     }
 }
 
-/// How many values a tree contains.
+/// Returns the number of values in a tree.
 fn values_in(tree: &Value) -> usize {
     1 + match tree {
         Value::Array(elements) => elements.iter().map(values_in).sum(),

@@ -49,7 +49,7 @@ impl Reached {
         self.0[d * (d + 1) / 2 + place]
     }
 
-    /// Where the diagonal is entered, and whether by a removal.
+    /// Returns the place where the diagonal is entered, and whether by a removal.
     fn start(&self, d: usize, place: usize) -> (usize, bool) {
         let removed = (place > 0).then(|| self.at(d - 1, place - 1) + 1);
         let inserted = (place < d).then(|| self.at(d - 1, place));
@@ -72,8 +72,8 @@ impl Reached {
     }
 }
 
-/// Which of these distinct numbers are in a longest increasing subsequence. `u32::MAX` means no
-/// number.
+/// Returns which of these distinct numbers are in a longest increasing subsequence. `u32::MAX`
+/// means no number.
 pub(super) fn longest_rising(numbers: impl Iterator<Item = u32>) -> Vec<bool> {
     // For each length, where the subsequence with the lowest end ends; for each number, its
     // predecessor in the subsequence that ends there.

@@ -75,7 +75,7 @@ impl<'a, T> IntoIterator for &'a List<T> {
     }
 }
 
-/// As [`List::iter_mut`]: each element that the iterator returns counts as touched.
+/// Iterates like [`List::iter_mut`]: each element that the iterator returns counts as touched.
 impl<'a, T> IntoIterator for &'a mut List<T> {
     type Item = &'a mut T;
     type IntoIter = IterMut<'a, T>;

@@ -79,8 +79,8 @@ impl<T> List<T> {
         Self { items: Vec::with_capacity(count), ..Self::default() }
     }
 
-    /// As [`with_room`](Self::with_room), with a token, so that it differs from a list that replaces
-    /// it even if it is not synced.
+    /// Creates a list like [`with_room`](Self::with_room), with a token, so that it differs from a
+    /// list that replaces it even if it is not synced.
     pub(crate) fn loaded(count: usize) -> Self {
         Self { token: new_token(), ..Self::with_room(count) }
     }

@@ -69,7 +69,7 @@ pub(super) fn pair(old: usize, new: usize, looks: &impl Looks) -> Option<Pairing
     Middle { old, new, front, back, looks }.pair()
 }
 
-/// What remains between the equal elements at the front and at the back. Its indices start at 0.
+/// The rest between the equal elements at the front and at the back. Its indices start at 0.
 struct Middle<'a, L> {
     old: usize,
     new: usize,

@@ -27,7 +27,7 @@ pub(super) struct Element<S> {
     pub(super) stamps: Stamps,
 }
 
-/// How to bring a copy from a version to the present.
+/// The way to bring a copy from a version to the present.
 pub(super) enum Way<'a> {
     /// Through these changes of shape, then changes of elements.
     Ops(&'a VecDeque<(u64, Op)>, usize),
@@ -67,9 +67,9 @@ impl<S> ListShadow<S> {
         if since < self.log_since || long { Way::Whole } else { Way::Ops(&self.log, first) }
     }
 
-    /// As [`way`](Self::way), for trees. There, an operation moves one element, and an insertion
-    /// has the element's present value. That is only possible if all changes of shape are of one
-    /// sync, whose indices, front to back, are those of the final list.
+    /// Returns the [`way`](Self::way) for trees. There, an operation moves one element, and an
+    /// insertion has the element's present value. That is only possible if all changes of shape are
+    /// of one sync, whose indices, front to back, are those of the final list.
     pub(super) fn way_in_tree(&self, since: u64) -> Way<'_> {
         let Way::Ops(log, first) = self.way(since) else { return Way::Whole };
         let ops =

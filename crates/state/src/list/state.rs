@@ -260,7 +260,7 @@ impl<T: State> Looks for Sides<'_, T> {
     }
 }
 
-/// What everyone sees, without its history.
+/// Returns a lens for what everyone sees, without its history.
 fn seen_by_all() -> Lens {
     Lens { fresh: true, ..Lens::new(Part::Shared, PlayerId(0), 0, 0) }
 }

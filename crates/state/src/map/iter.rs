@@ -89,7 +89,7 @@ impl<'a, K: Key, V> IntoIterator for &'a Map<K, V> {
     }
 }
 
-/// As [`Map::iter_mut`]: every entry counts as touched.
+/// Iterates like [`Map::iter_mut`]: every entry counts as touched.
 impl<'a, K: Key, V> IntoIterator for &'a mut Map<K, V> {
     type Item = (&'a K, &'a mut V);
     type IntoIter = IterMut<'a, K, V>;

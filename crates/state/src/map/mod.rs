@@ -63,7 +63,7 @@ struct Entry<K, V> {
     /// slot there.
     slot: u32,
     touched: bool,
-    /// It came after the map was read.
+    /// Whether it came after the map was read.
     inserted: bool,
 }
 
@@ -74,8 +74,8 @@ const SCAN_SHARE: usize = 4;
 /// Not in the shadow yet.
 const FRESH: u32 = u32::MAX;
 
-/// What happened since the last sync with the shadow of the same token. A map that was never
-/// synced, such as a hidden one, records nothing.
+/// Changes since the last sync with the shadow of the same token. A map that was never synced, such
+/// as a hidden one, records nothing.
 struct Track<K> {
     /// The shadow that this map is in sync with; 0 = none.
     token: u64,
@@ -306,7 +306,8 @@ impl<K: Key, V> Map<K, V> {
         Ok(Self { index, entries, in_order: out_of_order.is_none(), ..Self::default() })
     }
 
-    /// As [`read_from`](Self::read_from), from a save: the map differs from one that replaces it.
+    /// Reads a map like [`read_from`](Self::read_from), from a save: the map differs from one that
+    /// replaces it.
     pub(crate) fn loaded(
         reader: &mut Reader<'_>,
         count: usize,

@@ -318,7 +318,7 @@ impl<K: Key, V: State> Map<K, V> {
     }
 }
 
-/// What entered or left the map, for a listener.
+/// The entries that entered or left the map, for a listener.
 struct News<K> {
     gone: BTreeMap<String, (K, Value)>,
     came: Vec<K>,

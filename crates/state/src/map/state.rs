@@ -557,7 +557,7 @@ fn write_own_change<K: Key, V: State>(
     }
 }
 
-/// What happened to the viewer's own entry, in a map where each player sees their own.
+/// The change of the viewer's own entry, in a map where each player sees their own.
 enum Own<'a, K, S> {
     Nothing,
     Gone(K),

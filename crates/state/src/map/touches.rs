@@ -50,7 +50,7 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// What was touched since [`note`](Self::note).
+    /// Returns what was touched since [`note`](Self::note).
     pub fn touches<K: Key, V>(&self, map: &Map<K, V>, step: Step) -> Touches {
         map.touches(self.token, step)
     }
@@ -86,7 +86,7 @@ impl Watch {
 }
 
 impl<K: Key, V> Map<K, V> {
-    /// What was touched since the map was synced with `token`.
+    /// Returns what was touched since the map was synced with `token`.
     pub(super) fn touches(&self, token: u64, step: Step) -> Touches {
         if token == 0
             || self.track.token != token

@@ -53,7 +53,7 @@ pub struct ExchangeProfile {
 pub struct MessageProfile {
     /// The name of the message or the event.
     pub name: String,
-    /// How often, and the bytes.
+    /// The number sent, and the bytes.
     pub counts: MessageCounts,
 }
 

@@ -90,7 +90,7 @@ pub struct FieldProfile {
 /// The writes and bytes of a field, without those of the fields in it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FieldCounts {
-    /// How many values were sent, in whole or in part.
+    /// The number of values sent, in whole or in part.
     pub writes: u64,
     /// Bytes that are the same for all players to whom the same sync is sent.
     pub shared: u64,

@@ -19,9 +19,9 @@ pub(crate) enum Step {
 /// The counts of a place.
 #[derive(Clone, Debug)]
 pub(super) struct Counts {
-    /// How many values were sent.
+    /// The number of values sent.
     pub(super) writes: u64,
-    /// How many of them were in the shared part, and how many of these in entries of other players.
+    /// The number of them in the shared part, and of these in entries of other players.
     pub(super) writes_shared: u64,
     pub(super) writes_of_others: u64,
     pub(super) shared: u64,
@@ -119,9 +119,9 @@ pub(crate) struct Tally<'a> {
 #[derive(Clone, Copy)]
 pub(crate) struct Here {
     place: usize,
-    /// How many values are read together.
+    /// The number of values that are read together.
     many: usize,
-    /// How many of them are in the viewer's own entry.
+    /// The number of them in the viewer's own entry.
     own: usize,
 }
 

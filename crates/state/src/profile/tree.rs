@@ -30,7 +30,7 @@ pub(super) struct Place {
     inner: Inner,
 }
 
-/// How the numbers of a place are encoded.
+/// The encoding of the numbers of a place.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Numbers {
     Plain(Plain),

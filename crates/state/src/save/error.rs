@@ -20,18 +20,18 @@ pub enum LoadError {
     },
     /// The end is missing.
     Truncated {
-        /// How many bytes there are.
+        /// The number of bytes.
         bytes: usize,
-        /// How many there should be.
+        /// The expected number of bytes.
         expected: u64,
         /// The field in which they end, such as `units.7.name`, if it can be told.
         place: Option<String>,
     },
     /// There are bytes after the end.
     TooLong {
-        /// How many bytes there are.
+        /// The number of bytes.
         bytes: usize,
-        /// How many there should be.
+        /// The expected number of bytes.
         expected: usize,
     },
     /// A checksum is wrong: some of these bytes were changed.
@@ -52,14 +52,14 @@ pub enum LoadError {
     Incompatible {
         /// The field, such as `units.*.name`; empty for the root.
         place: String,
-        /// How it differs.
+        /// The difference.
         why: String,
     },
     /// The bytes are those that were saved, but they are not such a state.
     Invalid {
         /// The field, if it can be told.
         place: Option<String>,
-        /// What is wrong.
+        /// The error.
         error: DecodeError,
     },
 }

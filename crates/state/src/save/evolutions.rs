@@ -11,7 +11,7 @@ use super::kept::{Follow, Kept};
 use super::skim::skip;
 use super::turn::{Failed, Turned, turned};
 
-/// What a random choice is made of. At the end of it, every choice is the first one.
+/// The bytes that random choices are made of. At the end of them, every choice is the first one.
 struct Dice<'a>(&'a [u8]);
 
 impl Dice<'_> {
@@ -139,7 +139,8 @@ fn turn(stored: &Type, kept: Kept, here: &Type, body: &[u8]) -> Turned {
     })
 }
 
-/// What a build keeps reaches the next one through the bytes of a save, and follows the values.
+/// Returns the fields that a build keeps, as the next one reads them: through the bytes of a save,
+/// and following the values.
 fn saved(of: &Type, turned: &Turned) -> Kept {
     let bytes = &turned.body;
     let (columns, mut root) = turned.kept.clone().into_parts();

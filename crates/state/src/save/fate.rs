@@ -1,4 +1,4 @@
-//! What becomes of a save in another build, judged by the types alone.
+//! The fate of a save in another build, judged by the types alone.
 
 use std::fmt;
 
@@ -15,13 +15,13 @@ pub(super) const NAME_BYTES_MAX: usize = 64;
 pub struct SaveDifference {
     /// The field, such as `units.*.name`; empty for the root.
     pub place: String,
-    /// What becomes of it.
+    /// The fate of the part.
     pub fate: SaveFate,
-    /// How it differs.
+    /// The difference.
     pub why: String,
 }
 
-/// What becomes of a part of a save that a build can't use as it is.
+/// The fate of a part of a save that a build can't use as it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SaveFate {
     /// The build lacks the field: it is kept as bytes, and written back.
@@ -43,9 +43,9 @@ impl fmt::Display for SaveDifference {
     }
 }
 
-/// Where a build whose state is of the type `here` can't use saves of the type `stored` as they
-/// are. Both are types of saves, as [`saved_type`](super::saved_type) returns them. It is empty if
-/// the saves are those of an older build with a compatible state.
+/// Returns the places at which a build whose state is of the type `here` can't use saves of the
+/// type `stored` as they are. Both are types of saves, as [`saved_type`](super::saved_type) returns
+/// them. The list is empty if the saves are those of an older build with a compatible state.
 #[must_use]
 pub fn save_differences(stored: &Type, here: &Type) -> Vec<SaveDifference> {
     if let (Type::Struct(stored), Type::Struct(here)) = (stored, here)

@@ -1,4 +1,4 @@
-//! What surrounds a saved body.
+//! The parts around a saved body.
 //!
 //! | bytes | content |
 //! |---|---|
@@ -27,9 +27,9 @@ const MAGIC: &[u8; 7] = b"PFSAVE\n";
 const VERSION: u8 = 1;
 /// That of saves in which something is kept.
 const VERSION_KEPT: u8 = 2;
-/// Where the header's own checksum is.
+/// The offset of the header's own checksum.
 const CHECK_AT: usize = 40;
-/// Where the description of types begins.
+/// The offset of the description of types.
 pub(super) const BODY_AT: usize = CHECK_AT + 4;
 /// The bytes that one checksum covers. So an error says where the damage is.
 pub(super) const BLOCK_BYTES: usize = 1 << 16;
@@ -137,18 +137,18 @@ impl Header {
         Ok(())
     }
 
-    /// Where the description of types is.
+    /// Returns the range of the description of types.
     pub(super) fn schema(&self) -> Range<usize> {
         BODY_AT..BODY_AT + self.schema_bytes
     }
 
-    /// Where the body is.
+    /// Returns the range of the body.
     pub(super) fn body(&self) -> Range<usize> {
         let start = BODY_AT + self.schema_bytes;
         start..start + self.body_bytes
     }
 
-    /// Where what is kept is, if anything is.
+    /// Returns the range of what is kept, if anything is.
     pub(super) fn kept(&self) -> Option<Range<usize>> {
         let start = self.body().end;
         self.kept_bytes.map(|length| start..start + length)

@@ -1,4 +1,4 @@
-//! What a save has for another build: fields that this build lacks, as bytes.
+//! Data that a save keeps for another build: fields that this build lacks, as bytes.
 //!
 //! They are in a tree beside the state. A step leads to a field by its name, to an entry of a map
 //! by its key, to an element by its index (in memory, for a [`List`](crate::List), by its id), and
@@ -23,7 +23,7 @@ use super::{LoadError, Save};
 use crate::State;
 use crate::leaf::Atomic;
 
-/// How deep the tree may be: a step for each type, and one for each variant.
+/// The maximum depth of the tree: a step for each type, and one for each variant.
 const DEPTH_MAX: usize = 2 * layout::DEPTH_MAX + 2;
 
 /// Fields of a save that this build lacks: bytes that a later save has again, so that a build which
@@ -49,7 +49,7 @@ pub(super) struct Column {
     description: Vec<u8>,
 }
 
-/// What is kept beside a value, and inside it. For generated code.
+/// Fields kept beside a value, and inside it. For generated code.
 #[derive(Clone, Debug, Default)]
 pub struct Node {
     /// By the number of the column.
@@ -67,7 +67,7 @@ pub struct Node {
 /// The elements of a list that have something, sorted by their ids.
 #[derive(Clone, Debug, Default)]
 struct Elements {
-    /// Which list it was; 0 if that is not known.
+    /// The token of the list; 0 if that is not known.
     token: u64,
     /// The hashes of all elements.
     prints: Vec<u64>,
@@ -88,7 +88,7 @@ pub struct Follow {
     /// The state is the one that was read: indexes are those of the save.
     is_first: bool,
     path: Vec<Cow<'static, str>>,
-    /// How often each column was forgotten, by place.
+    /// The number of times that each column was forgotten, by place.
     forgotten: Places,
     types: BTreeMap<TypeId, Rc<Type>>,
     bytes: Vec<u8>,
@@ -157,7 +157,7 @@ impl Kept {
         out.extend_from_slice(&nodes);
     }
 
-    /// What is kept in a save.
+    /// Reads what is kept in a save.
     pub(super) fn of_save(bytes: &[u8], header: &Header) -> Result<Self, LoadError> {
         let Some(place) = header.kept() else { return Ok(Self::default()) };
         let mut reader = Reader::new(&bytes[..place.end]);
@@ -223,7 +223,7 @@ impl Node {
         self.fields.push((column as u32, bytes));
     }
 
-    /// What is inside, at a step of a save.
+    /// Returns what is inside, at a step of a save.
     pub(super) fn at(&self, step: &[u8]) -> &Self {
         self.inside.get(step).unwrap_or(&NOTHING)
     }
@@ -612,7 +612,7 @@ pub(super) fn index_of(step: &[u8]) -> Option<usize> {
     usize::try_from(Reader::new(step).varint().ok()?).ok()
 }
 
-/// Where elements are.
+/// Returns the ranges of the elements.
 fn places(
     of: &Type,
     count: usize,

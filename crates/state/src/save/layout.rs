@@ -17,7 +17,7 @@ use playfield_wire::{DecodeError, writer};
 use super::Saved;
 use crate::State;
 
-/// What all saves of a type have in common.
+/// The parts common to all saves of a type.
 pub(super) struct Layout {
     pub(super) shape: Saved,
     /// The name of its type; of a collection, nothing.
@@ -125,10 +125,10 @@ fn put_fields(fields: &[Field], out: &mut Vec<u8>) {
     }
 }
 
-/// How deep the types of a save may be nested. What players see is limited to less.
+/// The maximum depth of nested types in a save. What players see is limited to less.
 pub(super) const DEPTH_MAX: usize = 128;
 
-/// What a save says of its types.
+/// The description that a save has of its types.
 pub(super) struct Stored {
     pub(super) name: String,
     pub(super) of: Type,

@@ -33,7 +33,7 @@ pub use self::kept::{Follow, Kept, Node};
 pub use self::saved::{Added, AddedAsDefault, AddedByType, Saved, SavedField};
 pub use self::shown::saved_as_json;
 
-/// What a save has of a type. For generated code.
+/// The form of a type in a save. For generated code.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` can't be synced",
     note = "derive `State`; keys of maps implement `Key`; elements and values implement `State`"
@@ -104,13 +104,13 @@ pub fn save<S: State>(state: &S) -> Vec<u8> {
     out
 }
 
-/// As [`save`], into a buffer that may be used again. What it held is removed.
+/// Saves like [`save`], into a buffer that may be used again. What it held is removed.
 pub fn save_to<S: State>(state: &S, out: &mut Vec<u8>) {
     save_kept(state, 0, &mut Kept::default(), out);
 }
 
-/// As [`save_to`], with a number that [`restore`] returns, what the writer must remember beside the
-/// state, and with what was [kept](Kept) when the state was read.
+/// Saves like [`save_to`], with a number that [`restore`] returns, what the writer must remember
+/// beside the state, and with what was [kept](Kept) when the state was read.
 pub fn save_kept<S: State>(state: &S, mark: u64, kept: &mut Kept, out: &mut Vec<u8>) {
     let layout = Layout::of::<S>();
     out.clear();
@@ -192,16 +192,16 @@ pub fn restore<S: State>(bytes: &[u8]) -> Result<Restored<S>, LoadError> {
     Ok(restored)
 }
 
-/// What [`restore`] has read.
+/// The result of [`restore`].
 #[derive(Debug)]
 pub struct Restored<S> {
     /// The state.
     pub state: S,
     /// The number that [`save_kept`] was given; 0 from [`save`].
     pub mark: u64,
-    /// What this build lacks.
+    /// The fields that this build lacks.
     pub kept: Kept,
-    /// What this build can't read. It will not be in the next save.
+    /// The values that this build can't read. They will not be in the next save.
     pub dropped: Vec<Dropped>,
     /// The save is of another build: its types are not those of this build.
     pub is_foreign: bool,
@@ -210,11 +210,11 @@ pub struct Restored<S> {
 /// Values of a save that this build can't read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Dropped {
-    /// Where they are, such as `units.*.kind`.
+    /// The place of the values, such as `units.*.kind`.
     pub place: String,
     /// Why this build can't read them.
     pub why: String,
-    /// How many they are.
+    /// The number of values.
     pub count: u64,
 }
 

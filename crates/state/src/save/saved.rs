@@ -1,4 +1,4 @@
-//! What a save has of a type.
+//! The shape of a type in a save.
 
 use std::borrow::Cow;
 use std::marker::PhantomData;
@@ -18,7 +18,7 @@ pub enum Saved {
     Option(Box<Saved>),
     /// Values in an order.
     List(Box<Saved>),
-    /// As many values as the number says.
+    /// Values, as many as the number says.
     Array(Box<Saved>, usize),
     /// Values by key.
     Map(Type, Box<Saved>),

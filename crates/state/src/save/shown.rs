@@ -12,10 +12,10 @@ use super::kept::{Column, step_to};
 use super::{Kept, LoadError, Node, layout, skim};
 use crate::walk::{KeyShape, Plain};
 
-/// What a save holds, as JSON, whatever type was saved: the save describes its types itself. Values
-/// look as in a copy in [`json`](crate::JsonMirror); a struct without fields is `null`. A field
-/// `name` that the build which saved it lacked, and [kept](crate::Kept), is `name (unknown)`; what
-/// has no names of fields is then the member `known` beside it.
+/// Returns the content of a save as JSON, whatever type was saved: the save describes its types
+/// itself. Values look as in a copy in [`json`](crate::JsonMirror); a struct without fields is
+/// `null`. A field `name` that the build which saved it lacked, and [kept](crate::Kept), is
+/// `name (unknown)`; what has no names of fields is then the member `known` beside it.
 ///
 /// ```
 /// use playfield_state::{State, save, saved_as_json};
@@ -55,7 +55,7 @@ pub fn saved_as_json(bytes: &[u8]) -> Result<Value, LoadError> {
 
 type Shown = Result<Value, DecodeError>;
 
-/// What is kept beside a value, and inside it.
+/// Fields kept beside a value, and inside it.
 #[derive(Clone, Copy)]
 struct Beside<'a> {
     /// The bytes of the value's reader.

@@ -1,4 +1,4 @@
-//! Where in a saved body a byte is, for errors.
+//! Finds the field of a byte in a saved body, for errors.
 
 use std::ops::Range;
 

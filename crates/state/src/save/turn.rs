@@ -19,9 +19,9 @@ use super::{Dropped, LoadError};
 pub(super) struct Turned {
     /// The body, as this build would have written it.
     pub(super) body: Vec<u8>,
-    /// What this build lacks.
+    /// The fields that this build lacks.
     pub(super) kept: Kept,
-    /// What this build can't read.
+    /// The values that this build can't read.
     pub(super) dropped: Vec<Dropped>,
 }
 
@@ -113,7 +113,7 @@ fn check_names(of: &Type) -> Result<(), Failed> {
 }
 
 struct Turn<'a> {
-    /// What is read now: the save, or a kept field.
+    /// The bytes that are read now: the save, or a kept field.
     bytes: &'a [u8],
     reader: Reader<'a>,
     out: Vec<u8>,
@@ -190,7 +190,8 @@ impl<'a> Turn<'a> {
         }
     }
 
-    /// As [`value`](Self::value). `None` if this build has no such value: it is passed over.
+    /// Rewrites a value like [`value`](Self::value). `None` if this build has no such value: it is
+    /// passed over.
     fn attempt(
         &mut self,
         stored: &'a Type,

@@ -32,7 +32,7 @@ pub enum ShapeError {
     Fields {
         /// The struct's name.
         name: String,
-        /// How many it has.
+        /// The number of its fields.
         count: usize,
     },
     /// A struct has two fields with the same name.
@@ -129,7 +129,7 @@ impl fmt::Display for ShapeError {
 
 impl std::error::Error for ShapeError {}
 
-/// How deep a type is nested, and how many values it contains by the type alone.
+/// The depth of a type, and the number of values that it contains by the type alone.
 #[derive(Default)]
 pub(super) struct Measure {
     depth: usize,

@@ -16,7 +16,7 @@ use crate::map::wire::{
 use crate::profile::Step;
 use crate::{Part, PlayerId};
 
-/// What a map's patch removed and added, for a listener.
+/// The entries that a map's patch removed and added, for a listener.
 #[derive(Default)]
 struct News {
     gone: BTreeMap<String, Value>,

@@ -42,8 +42,8 @@ use crate::option::OptionPatch;
 use crate::profile::{Step, Tally};
 use crate::{Change, Data, Part, PlayerId, digest};
 
-/// How many places a body may imply without sending a byte for them: this number, plus a number for
-/// each of its bytes.
+/// The number of places that a body may imply without sending a byte for them: this number, plus a
+/// number for each of its bytes.
 const IMPLIED_MIN: usize = 1 << 16;
 const IMPLIED_PER_BYTE: usize = 16;
 
@@ -52,12 +52,12 @@ type Done = Result<(), DecodeError>;
 /// A walk through one body. It recurses as deep as the shape does.
 pub(crate) struct Walk<'a> {
     reader: Reader<'a>,
-    /// Whose copy it is.
+    /// The player whose copy it is.
     viewer: PlayerId,
-    /// Whose this place is: the key of the nearest map keyed by player.
+    /// The player whose place this is: the key of the nearest map keyed by player.
     owner: Option<PlayerId>,
     watch: Watch<'a>,
-    /// How many places may still be implied.
+    /// The number of places that may still be implied.
     implied_left: usize,
     /// The body converted to another schema, if requested.
     output: Option<Output<'a>>,
@@ -146,7 +146,7 @@ impl<'a> Walk<'a> {
         self.finish()
     }
 
-    /// What only the viewer sees follows if bytes are left.
+    /// Reads what only the viewer sees, which follows if bytes are left.
     fn owned(&mut self, shape: &Shape, target: Target<'_>) -> Done {
         if self.reader.is_empty() {
             return Ok(());

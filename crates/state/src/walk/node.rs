@@ -1,4 +1,5 @@
-//! What a copy stores for each place in addition to its JSON: digests of leaves and slots of maps.
+//! Data that a copy stores for each place in addition to its JSON: digests of leaves and slots of
+//! maps.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +12,7 @@ use crate::{PlayerId, digest};
 /// The most values that are created where nothing was sent because they are empty.
 const BLANKS_MAX: usize = 1 << 12;
 
-/// What is stored for each value of a copy, with the same shape.
+/// The data stored for each value of a copy, with the same shape.
 #[derive(Clone, Debug)]
 pub(crate) enum Node {
     /// The digest of a value that is sent whole.
@@ -75,8 +76,8 @@ impl Made {
         Self { value: Value::Object(Map::new()), node: Node::Map(Box::default()) }
     }
 
-    /// What a copy holds for a visible value that no body has sent. Only an empty value may be left
-    /// out. Adds the places that it visited to `blanks`.
+    /// Returns what a copy holds for a visible value that no body has sent. Only an empty value may
+    /// be left out. Adds the places that it visited to `blanks`.
     pub(crate) fn blank(shape: &Shape, blanks: &mut usize) -> Option<Self> {
         *blanks += 1;
         if *blanks > BLANKS_MAX {

@@ -48,17 +48,17 @@ pub(crate) struct EnumShape {
 #[derive(Clone, Debug)]
 pub(crate) struct StructShape {
     pub(crate) name: String,
-    /// Those that aren't hidden.
+    /// The fields that aren't hidden.
     pub(crate) fields: Vec<FieldShape>,
     /// The bits of those that everyone sees. An atomic struct has no bits: everyone sees all of it.
     pub(crate) open: u64,
     /// The bits of the others.
     pub(crate) private: u64,
-    /// How an atomic struct is written in JSON.
+    /// The form of an atomic struct in JSON.
     pub(crate) form: Option<Form>,
     /// Without open fields it is a single byte 0.
     pub(crate) is_padded: bool,
-    /// What changes in the conversion to another schema, if anything does.
+    /// The changes in the conversion to another schema, if there are any.
     pub(crate) turn: Option<Turn>,
 }
 
@@ -71,7 +71,7 @@ pub(crate) struct FieldShape {
     pub(crate) default: u64,
 }
 
-/// Who sees a field, and how it is then written.
+/// The players who see a field, and the way it is then written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Access {
     Open,

@@ -11,12 +11,13 @@ use playfield_wire::writer;
 
 use super::{EnumShape, StructShape, bits};
 
-/// How the fields of a struct of one schema, the source, become those of another, the target.
+/// The conversion of the fields of a struct of one schema, the source, to those of another, the
+/// target.
 #[derive(Clone, Debug)]
 pub(crate) struct Turn {
     /// By the source's fields: their positions among the target's. `None` if the target lacks it.
     to: Vec<Option<usize>>,
-    /// How many fields the target has.
+    /// The number of fields of the target.
     fields: usize,
     /// Positions of the target's fields that the source lacks. They are sent empty.
     missing: Vec<usize>,
@@ -55,10 +56,10 @@ pub(super) struct Output<'a> {
     done: usize,
 }
 
-/// Where the fields of a struct are in the output, each with its position in the target.
+/// The ranges of a struct's fields in the output, each with its position in the target.
 pub(super) struct Pieces {
     start: usize,
-    /// Where the next one begins.
+    /// The start of the next one.
     begin: usize,
     of: Vec<(usize, Range<usize>)>,
 }

@@ -76,7 +76,7 @@ pub(crate) trait Model: Clone + Default {
     /// Touches it, and changes only what `eye` may not see.
     fn scramble(&mut self, dice: &mut Dice, eye: Eye);
 
-    /// What `eye` may see; the rest has the values of a copy that does not see it.
+    /// Returns the part that `eye` may see; the rest has the values of a copy that does not see it.
     fn redact(&self, eye: Eye) -> Self;
 
     /// Its value in a copy that does not see it: its default, without anything that a patch could

@@ -28,7 +28,7 @@ pub(crate) struct Plaza {
     #[sync(near = [x, x], viewer = peers, radius = 1.0, hysteresis = 1.0)]
     pub(crate) peers: Map<PlayerId, Peer>,
     pub(crate) blocks: Map<u8, Block>,
-    /// Who saw what at the last sync: what the model knows of it, not the crate.
+    /// Each player's view at the last sync: as the model knows it, not the crate.
     #[sync(hidden)]
     known: Map<PlayerId, Known>,
 }
@@ -113,7 +113,7 @@ impl Model for Block {
     }
 }
 
-/// What one player saw.
+/// The part that one player saw.
 #[derive(State, Default, Clone, Debug, PartialEq)]
 struct Known {
     dots: Set<u8>,
@@ -198,7 +198,7 @@ fn mines(block: &Block, viewer: PlayerId, known: Option<&Set<u8>>) -> Set<u8> {
 }
 
 impl Plaza {
-    /// What a viewer sees now.
+    /// Returns what a viewer sees now.
     fn seen(&self, viewer: PlayerId) -> Known {
         let nothing = Known::default();
         let known = self.known.get(&viewer).unwrap_or(&nothing);
@@ -236,7 +236,7 @@ impl Plaza {
         seen
     }
 
-    /// What a viewer saw before, as far as the crate asks for it.
+    /// Returns what a viewer saw before, as far as the crate asks for it.
     fn before(&self, viewer: PlayerId) -> Value {
         fn names<K: Key>(set: &Set<K>) -> Value {
             let members = set.iter().map(|key| (key.name().into_owned(), Value::Null));

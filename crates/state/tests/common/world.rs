@@ -74,7 +74,7 @@ pub(crate) trait Root: Model + State + std::fmt::Debug {
     /// Notes that the state was synced.
     fn synced(&mut self) {}
 
-    /// What a viewer sees, as a copy in this format, by the crate's own account.
+    /// Returns what a viewer sees, as a copy in this format, by the crate's own account.
     fn look(&self, format: TreeFormat, viewer: PlayerId) -> Value {
         view_in(format, self, Some(viewer))
     }

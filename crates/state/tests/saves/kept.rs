@@ -141,7 +141,7 @@ fn town() -> new::Town {
     }
 }
 
-/// What is forgotten, by place.
+/// The number of forgotten values, by place.
 type Forgotten = BTreeMap<String, u64>;
 
 /// The state of the newer build, after the older one has changed it: tracked or not, and saved
@@ -206,7 +206,7 @@ fn queue(change: impl Fn(&mut old::Town)) -> (Vec<Pair>, Forgotten) {
     (pairs(&town.queue), forgotten)
 }
 
-/// As [`queue`], of a `Vec` with these elements.
+/// Returns the same as [`queue`], of a `Vec` with these elements.
 fn whole(elements: &[Pair], change: impl Fn(&mut Vec<old::Stone>)) -> (Vec<Pair>, Forgotten) {
     let wall = new::Wall::Built(elements.iter().copied().map(stone).collect(), Vec::new());
     let (town, forgotten) = after(&new::Town { wall, ..town() }, |town| {
@@ -363,7 +363,7 @@ fn an_entry_keeps_them_with_its_key_and_loses_them_with_another_one() {
     );
 }
 
-/// Whoever leaves and comes back under the same key is another one, saved in between or not.
+/// An entry that leaves and comes back under the same key is another one, saved in between or not.
 #[test]
 fn an_entry_that_is_removed_and_inserted_again_has_lost_them() {
     let keyed = |change: fn(&mut old::Town)| {
@@ -487,7 +487,7 @@ fn saved_again<Older: State, Newer: State>(state: &Newer) -> Vec<u8> {
     bytes
 }
 
-/// Who loads a state saves it without what is kept, so it would be gone without a word.
+/// A program that loads a state saves it without what is kept, so it would be gone without a word.
 #[test]
 fn a_load_refuses_a_save_with_fields_that_it_would_lose() {
     /// In this build, the field that the older one lacks has another type.

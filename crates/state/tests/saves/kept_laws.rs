@@ -33,7 +33,7 @@ mod new {
     }
 }
 
-/// What the newer build is to find: the known and the unknown field of each value.
+/// The values that the newer build is to find: the known and the unknown field of each.
 #[derive(Clone, Default, Debug, PartialEq)]
 struct Model {
     queue: Vec<(u8, u32)>,

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::groups::Groups;
 use super::rule::Spot;
 
-/// Where the entries are. Cells are as wide as viewers see, so what a viewer sees is in the
+/// The places of the entries. Cells are as wide as viewers see, so what a viewer sees is in the
 /// viewer's cell or next to it. There are only cells with entries. An entry that does not move
 /// costs nothing.
 pub(super) struct Grid {

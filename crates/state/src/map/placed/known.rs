@@ -1,14 +1,14 @@
-//! What is known of a viewer of a view by place.
+//! The data kept about a viewer of a view by place.
 
 use super::rule::Spot;
 use crate::map::viewed::Index;
 
-/// Where a viewer stands, and what the viewer sees. Its size depends on what is seen.
+/// The place of a viewer, and what the viewer sees. Its size depends on what is seen.
 #[derive(Default)]
 pub struct Known {
     /// The position, and the number of the group. `None`: nowhere.
     pub(super) stand: Option<(Spot, u32)>,
-    /// How many entries are within reach: without a cap, all would be seen.
+    /// The number of entries within reach: without a cap, all would be seen.
     pub(super) within_reach: usize,
     /// Slots of the map in rising order, each with the viewer's slot.
     pub(super) slots: Vec<(u32, u32)>,

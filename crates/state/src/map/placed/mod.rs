@@ -37,7 +37,7 @@ pub struct Finder<R> {
     grid: Grid,
     /// Cells near a viewer.
     cells: Vec<u32>,
-    /// What is within a viewer's reach: the square of the distance, and the slot in the map.
+    /// The entries within a viewer's reach: the square of the distance, and the slot in the map.
     hits: Vec<(f64, u32)>,
     /// By slots of the map: [`turn`](Self::turn) if the viewer at hand saw it before, 1 more if the
     /// viewer still does.
@@ -118,7 +118,8 @@ impl<K: Key, V: State, R: Placing<Entry = V>> ByEntry<Map<K, V>, Near<R>> {
         changed
     }
 
-    /// As [`Compare::owner_view`](crate::state::Compare::owner_view), for the viewer.
+    /// Returns the same as [`Compare::owner_view`](crate::state::Compare::owner_view), for the
+    /// viewer.
     pub fn view(value: &Map<K, V>, sight: Sight<'_>, viewer: Option<&R::Viewer>) -> Option<Value> {
         let at = viewer.and_then(R::viewer);
         let mut group = Vec::new();

@@ -19,17 +19,17 @@ pub trait Placing: 'static {
     type Entry;
     /// The type of the viewers' entries.
     type Viewer;
-    /// How far viewers see.
+    /// The viewing distance.
     const REACH: Reach;
-    /// How much farther they see what they saw before.
+    /// The additional viewing distance for what a viewer saw before.
     const HYSTERESIS: f64;
     /// The most entries that one viewer sees.
     const NEAREST: usize;
 
-    /// Where the entry is. `None`: nowhere, so nobody sees it.
+    /// Returns the entry's place. `None`: nowhere, so nobody sees it.
     fn entry(entry: &Self::Entry) -> Option<Spot>;
 
-    /// Where the viewer is. `None`: nowhere, so the viewer sees nothing.
+    /// Returns the viewer's place. `None`: nowhere, so the viewer sees nothing.
     fn viewer(viewer: &Self::Viewer) -> Option<Spot>;
 
     /// Appends what viewers must equal to see the entry.
@@ -39,10 +39,10 @@ pub trait Placing: 'static {
     fn viewer_group(viewer: &Self::Viewer, out: &mut Vec<u8>);
 }
 
-/// How far viewers see, without hysteresis.
+/// The viewing distance, without hysteresis.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Reach {
-    /// As far as there is anything: only the group counts.
+    /// Any distance: only the group counts.
     All,
     /// Up to this distance.
     Radius(f64),
@@ -119,7 +119,7 @@ const fn check(distance: f64, say: &str) {
     assert!(distance >= DISTANCES.0 && distance <= DISTANCES.1, "{}", say);
 }
 
-/// How far away an entry counts as, for the cap.
+/// Returns the distance of an entry as the cap counts it.
 pub(super) fn rank(square: f64, was_seen: bool, hysteresis: f64) -> f64 {
     square.sqrt() - if was_seen { hysteresis } else { 0.0 }
 }
@@ -190,7 +190,7 @@ impl<P: Position> Position for Option<P> {
     note = "coordinates are f64, f32, and integers of up to 32 bits"
 )]
 pub trait Coordinate: Copy {
-    /// As the widest of them, exactly.
+    /// Converts it to the widest of them, exactly.
     fn coordinate(self) -> f64;
 }
 

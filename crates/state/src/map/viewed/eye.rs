@@ -1,11 +1,12 @@
-//! What one player sees of a map with a view.
+//! The part of a map with a view that one player sees.
 
 use super::{How, ViewedShadow};
 use crate::Key;
 use crate::lens::{Lens, Stamps};
 use crate::map::shadow::{DigestOf, MapShadow};
 
-/// What one player sees of the map: keys with slots of their own, and for each its slot in the map.
+/// The part of the map that one player sees: keys with slots of their own, and for each its slot in
+/// the map.
 pub(in crate::map) struct Eye<K, H: How> {
     pub(in crate::map) seen: MapShadow<K, u32>,
     /// The version at which the view became empty and `seen` was reset. An older copy is sent all
@@ -27,7 +28,7 @@ pub trait Index: Default + 'static {
     /// Adds slots of the map, in rising order, each with the viewer's.
     fn insert(&mut self, entered: &[(u32, u32)]);
 
-    /// How many more would be in view without a cap.
+    /// Returns the number of further entries that would be in view without a cap.
     fn left_out(&self) -> usize {
         0
     }
@@ -177,8 +178,8 @@ impl<K: Key, H: How> Eye<K, H> {
         !is_recent || shadow.recent.len() > self.seen.index.len() / 4
     }
 
-    /// What [`changed`](Self::changed) and [`changed_entry`](Self::changed_entry) find, by looking
-    /// at all that is in view.
+    /// Returns what [`changed`](Self::changed) and [`changed_entry`](Self::changed_entry) find, by
+    /// looking at all that is in view.
     #[inline]
     pub(super) fn changes<'a, S>(
         &'a self,

@@ -28,11 +28,11 @@ use crate::{Key, Part, PlayerId, State};
 /// ([`Near`](super::Near)).
 pub struct ByEntry<M, H = Asked>(PhantomData<(M, H)>);
 
-/// How a view finds the entries that someone sees.
+/// A way to find the entries that someone sees in a view.
 pub trait How: 'static {
-    /// What it keeps for each viewer.
+    /// The data kept for each viewer.
     type Index: Index;
-    /// What it keeps for all of them.
+    /// The data kept for all of them.
     type Finder: Default + 'static;
 }
 
