@@ -17,7 +17,7 @@ use crate::{
 /// A player who wants to join.
 #[derive(Clone, Debug)]
 pub struct Entrant {
-    /// Where to send what the player receives.
+    /// The receiver of all that is sent to the player.
     pub link: Link,
     /// The format of that output.
     pub format: Format,
@@ -25,7 +25,7 @@ pub struct Entrant {
     pub name: String,
     /// The user that the authenticator identified; `None` for a guest.
     pub user: Option<String>,
-    /// What the verified token says of the user; empty for a guest.
+    /// The user's claims from the verified token; empty for a guest.
     pub claims: Claims,
     /// The seat that their ticket names.
     pub seat: Option<String>,
@@ -33,7 +33,7 @@ pub struct Entrant {
     pub reservation: Option<String>,
 }
 
-/// What became of a join that was not refused.
+/// The outcome of a join that was not refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Admission {
     /// The player is in the room.
@@ -43,14 +43,14 @@ pub enum Admission {
     Waiting(PlayerId),
 }
 
-/// What others may know of a room that they are not in.
+/// The facts about a room that those outside it may know.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RoomSummary {
     /// The number of players, without those who wait to join.
     pub players: u32,
     /// The most players.
     pub capacity: u32,
-    /// How many seats are kept for players with a reservation.
+    /// The seats kept for players with a reservation.
     pub reserved: u32,
     /// No further players may join.
     pub locked: bool,
@@ -60,13 +60,13 @@ pub struct RoomSummary {
     pub key: Option<Arc<str>>,
     /// The key is a code, which clients may write in any case.
     pub is_code: bool,
-    /// It ends: nobody may join, and it is not listed.
+    /// The room ends: nobody may join, and it is not listed.
     pub closing: bool,
-    /// What the room publishes about itself, for listing and filtering.
+    /// The metadata that the room publishes, for listing and filtering.
     pub metadata: BTreeMap<String, String>,
 }
 
-/// What a room receives from others than its players.
+/// The input of a room from parties other than its players.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Mail {
     /// A background task ended.
@@ -114,7 +114,7 @@ pub enum Mail {
     },
 }
 
-/// How long an encoded message may be that takes one allocation.
+/// The greatest length of an encoded message that takes one allocation.
 const SHORT_BYTES: usize = 32;
 
 /// A message by name, encoded in `packed`: the form in which rooms receive messages from timers,
@@ -142,13 +142,13 @@ impl InternalMessage {
 /// Times are named `at`: how long the room has existed. They never go back. No call panics because
 /// user code does: the room closes, and its players receive [`RoomOutput::removed`].
 pub trait AnyRoom: Send {
-    /// What others may know of it. It may change with each call.
+    /// Returns the facts about it that others may know. It may change with each call.
     fn summary(&self) -> &RoomSummary;
 
     /// Whether it has ended, and is to be dropped.
     fn is_closed(&self) -> bool;
 
-    /// How far its life has come.
+    /// Returns the stage of its life.
     fn stage(&self) -> Stage {
         if self.is_closed() { Stage::Ended } else { Stage::Open }
     }
@@ -160,7 +160,8 @@ pub trait AnyRoom: Send {
         Some(if is_closed { Err(EndReason::Closed.error("the room ended")) } else { Ok(()) })
     }
 
-    /// What it had not done when it was dropped; `None` if it has not ended, or ended in time.
+    /// Returns what it had not done when it was dropped; `None` if it has not ended, or ended in
+    /// time.
     fn undone(&self) -> Option<Undone> {
         None
     }
@@ -168,7 +169,7 @@ pub trait AnyRoom: Send {
     /// The version of the last sync; 1 after creation.
     fn version(&self) -> u64;
 
-    /// As this many syncs, if nothing has been called since the last one.
+    /// Counts as this many syncs, if nothing has been called since the last one.
     fn pass_syncs(&mut self, syncs: u64);
 
     /// Ticks per second; 0 = none.
@@ -294,14 +295,15 @@ pub trait AnyRoom: Send {
         false
     }
 
-    /// How many entries more this player would have seen at the last sync, if no view had a cap.
+    /// Returns how many entries more this player would have seen at the last sync, if no view had a
+    /// cap.
     fn left_out(&self, player: PlayerId) -> u64 {
         let _ = player;
         0
     }
 
-    /// Those of its players that are wanted, in the order in which they joined, without those who
-    /// wait to join.
+    /// Returns the wanted players in the order in which they joined, without those who wait to
+    /// join.
     fn players(&self, wanted: &mut dyn FnMut(&Player) -> bool) -> Vec<Player> {
         let _ = wanted;
         Vec::new()

@@ -1,4 +1,4 @@
-//! What a verified token says of a user.
+//! The claims of a user, from a verified token.
 
 use std::fmt;
 use std::sync::Arc;
@@ -9,8 +9,8 @@ use serde::de::DeserializeOwned;
 
 use crate::{Error, Result};
 
-/// What a verified token says of a user: a JSON object, such as the claims of a JWT. Empty for
-/// guests.
+/// The claims of a user, from a verified token: a JSON object, such as the claims of a JWT. Empty
+/// for guests.
 ///
 /// A copy shares the object.
 #[derive(Clone, Default, PartialEq, Eq)]

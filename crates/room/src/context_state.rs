@@ -1,4 +1,4 @@
-//! What a room has beside its state: its clock, its timers, its pending work.
+//! The parts of a room beside its state: its clock, its timers, its pending work.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -37,13 +37,13 @@ pub const METADATA_BYTES_MAX: usize = 256;
 /// The players in a room, in the order in which they joined.
 pub(crate) type Seats = BTreeMap<PlayerId, Player>;
 
-/// What a room has beside its state and its players. All of it follows from the room's inputs, so
-/// that rooms are deterministic.
+/// The parts of a room beside its state and its players. All of it follows from the room's inputs,
+/// so that rooms are deterministic.
 pub(crate) struct ContextState {
     /// The room itself, as others see it.
     pub(crate) own: Arc<Sender>,
     pub(crate) creator: Creator,
-    /// Who sent the message that is being handled, if a room did.
+    /// The sender of the message that is being handled, if it is a room.
     pub(crate) sender: Option<Arc<Sender>>,
     pub(crate) now: Duration,
     pub(crate) tick: u64,
@@ -53,31 +53,30 @@ pub(crate) struct ContextState {
     /// the other generator must not guess them.
     ids: Random,
     pub(crate) reserved: Reserved,
-    /// How many players wait to join, with a seat each.
+    /// The players who wait to join, with a seat each.
     pub(crate) waiting: u32,
     pub(crate) timers: Timers,
     pub(crate) summary: RoomSummary,
     pub(crate) wants_sync: bool,
     /// The room is saved.
     pub(crate) persists: bool,
-    /// How many wait for a save.
+    /// The number of unanswered requests for a save.
     pub(crate) saves_asked: usize,
     pub(crate) effects: Vec<Effect>,
-    /// How much of their rates players have used, by player and message; only of messages with a
-    /// rate.
+    /// The use of rates by player and message; only of messages with a rate.
     pub(crate) limiters: BTreeMap<(PlayerId, u32), Limiter>,
     /// Of players who have come back: from when to when they could send nothing.
     absences: BTreeMap<PlayerId, (Duration, Duration)>,
-    /// How long messages to players and back take; only where the room asks for it.
+    /// The times that messages to players and back take; only where the room asks for it.
     pub(crate) round_trips: RoundTrips,
     /// The unfinished background tasks, by number: the name of the message that each ends with.
     pub(crate) tasks: BTreeMap<u64, &'static str>,
     /// The unanswered requests to other rooms, by number: the name of the message.
     pub(crate) asks: BTreeMap<u64, &'static str>,
-    /// What the room or a player is held for, among the tasks.
+    /// The room or the player held for a task, by the task's number.
     pub(crate) holds: BTreeMap<u64, Subject>,
-    /// Who or what is held by [`Context::hold`](crate::Context::hold) in this callback; how often
-    /// it was called.
+    /// The room or the player that [`Context::hold`](crate::Context::hold) holds in this callback;
+    /// the number of its calls.
     pub(crate) subject: Option<Subject>,
     pub(crate) holds_begun: u32,
     pub(crate) next_number: u64,
@@ -87,18 +86,18 @@ pub(crate) struct ContextState {
     pub(crate) reply_wait: Duration,
     /// Tasks that end with a reply, instead of with a message to the room.
     pub(crate) replying: BTreeMap<u64, u64>,
-    /// Where events are encoded, once for each format.
+    /// Buffers in which events are encoded, one for each format.
     pub(crate) scratch: [Vec<u8>; Format::ALL.len()],
 }
 
-/// What a callback asked for that has to wait until it has returned.
+/// A request of a callback that has to wait until the callback has returned.
 pub(crate) enum Effect {
     Save(Asked),
     Kick(PlayerId, Error),
     Close(String),
 }
 
-/// Who or what waits for held work.
+/// The room or a player, waiting for held work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Subject {
     /// The room, before it opens.
@@ -107,7 +106,7 @@ pub(crate) enum Subject {
     Player(PlayerId),
 }
 
-/// Who waits for a save.
+/// A party that waits for a save.
 pub(crate) enum Asked {
     /// Receives this message when the state, or a later one, is on disk.
     Saved(InternalMessage),
@@ -240,7 +239,7 @@ impl ContextState {
         self.absences.insert(player, (since, now));
     }
 
-    /// What a player has used of the rate of a message.
+    /// Returns the limiter of a player for a message.
     pub(crate) fn limiter(&mut self, player: PlayerId, message: u32) -> &mut Limiter {
         self.limiters.entry((player, message)).or_insert_with(|| {
             let mut limiter = Limiter::default();

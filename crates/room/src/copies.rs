@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::{Store, StoreError, StoreErrorKind};
 
-/// How many copies of one room's saves are kept. For a further one, the oldest but the first is
+/// The number of copies kept of one room's saves. For a further one, the oldest but the first is
 /// removed: the first is of before all that other builds did.
 pub const COPIES_MAX: usize = 4;
 

@@ -95,7 +95,7 @@ impl<M: 'static> Data for Deferred<M> {
 
 impl<M: 'static> Atomic for Deferred<M> {}
 
-/// Who waits for a reply.
+/// The party that waits for a reply.
 #[derive(Clone, Debug)]
 pub(crate) enum Asker {
     Player {
@@ -128,12 +128,12 @@ pub(crate) struct Owed {
     by: Duration,
 }
 
-/// What became of a request whose handler has returned.
+/// The state of a request whose handler has returned.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Fate {
-    /// What the handler returned is the answer.
+    /// The request is answered by what the handler returned.
     Returned,
-    /// It was answered, or will be.
+    /// The request was answered, or will be.
     Deferred,
     /// There were too many deferred replies.
     Refused,
@@ -149,7 +149,7 @@ pub(crate) struct Replies {
     asker: Option<Asker>,
     /// Its number, if it was deferred.
     deferred: Option<u64>,
-    /// It could not be deferred.
+    /// The request could not be deferred.
     refused: bool,
 }
 

@@ -1,4 +1,4 @@
-//! What a room sends while it is created, when there is no output yet.
+//! The output of a room while it is created, when it has nowhere to go yet.
 
 use std::any::TypeId;
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use playfield_wire::{ErrorCode, excerpt};
 
-/// What a room's callbacks return.
+/// The result of a room's callbacks.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// The longest text of an [`Error`], in bytes. Some quote what a client sent, which could be long.
@@ -72,8 +72,8 @@ impl Error {
         Self::new(ErrorCode::Room(if code < 1000 { code + 1000 } else { code }), text)
     }
 
-    /// What a handler returns that has [deferred](crate::Context::defer) its reply. Without that,
-    /// the request is answered with `internal`.
+    /// Returns the error of a handler that has [deferred](crate::Context::defer) its reply. Without
+    /// that, the request is answered with `internal`.
     #[must_use]
     pub fn deferred() -> Self {
         let text = "the handler deferred the reply, and did not keep the request: call cx.defer";
@@ -93,7 +93,7 @@ impl Error {
         self
     }
 
-    /// How long to wait before asking again, in milliseconds, if that is known.
+    /// Returns the time to wait before asking again, in milliseconds, if that is known.
     pub fn retry_after_ms(&self) -> Option<u32> {
         self.retry_after_ms
     }

@@ -10,7 +10,7 @@ use crate::Error;
 pub enum EndReason {
     /// The room closed itself: [`Context::close`](crate::Context::close).
     Closed,
-    /// It was without players for `empty_ms`, or the player it was created for was refused.
+    /// The room was without players for `empty_ms`, or the player it was created for was refused.
     Empty,
     /// The node shuts down.
     ShuttingDown,
@@ -19,7 +19,7 @@ pub enum EndReason {
 }
 
 impl EndReason {
-    /// What players receive.
+    /// Returns the error that players receive.
     pub(crate) fn error(self, text: &str) -> Error {
         let code = match self {
             Self::ShuttingDown => ErrorCode::ShuttingDown,
@@ -33,7 +33,7 @@ impl EndReason {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum LeaveReason {
-    /// They left, or ended their session.
+    /// The player left, or ended their session.
     Left,
     /// Their connection was lost, and they did not return within the room's
     /// [grace](crate::Settings::grace_ms); or it was closed for an error.
@@ -49,7 +49,7 @@ pub enum LeaveReason {
     RoomEnded(EndReason),
 }
 
-/// What a room had not done when it was dropped, for its host.
+/// The work that a room had not done when it was dropped, for its host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Undone {
     /// Its end: it or its background work took too long. It was saved, if it is persistent.
@@ -58,17 +58,17 @@ pub enum Undone {
     Save,
 }
 
-/// How far a room's life has come, for its host.
+/// The stage of a room's life, for its host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Stage {
-    /// It takes players and messages.
+    /// The room takes players and messages.
     Open,
-    /// It ends, and its players are still there. The host syncs it at once, and then calls
+    /// The room ends, and its players are still there. The host syncs it at once, and then calls
     /// [`AnyRoom::part`](crate::AnyRoom::part).
     Closing,
     /// Its players are gone, and it waits for background work, until its deadline
     /// ([`AnyRoom::wake_at`](crate::AnyRoom::wake_at)) at the latest.
     Finishing,
-    /// It has ended, and is to be dropped.
+    /// The room has ended, and is to be dropped.
     Ended,
 }

@@ -1,15 +1,15 @@
-//! What an operator does to a room.
+//! The operations of an operator on a room.
 
 use playfield_state::{Format, PlayerId};
 
-/// What someone who runs the node does to a room, such as from the console.
+/// An operation on a room by someone who runs the node, such as from the console.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Operation {
     /// Removes a player, as [`Context::kick`](crate::Context::kick) does, with this text.
     Kick {
         /// The player.
         player: PlayerId,
-        /// What they receive.
+        /// The text they receive.
         text: String,
     },
     /// Refuses further players, or lets them join again.

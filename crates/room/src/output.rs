@@ -1,4 +1,4 @@
-//! What a room sends while it runs: the interface to its host.
+//! The output of a room while it runs: the interface to its host.
 
 use std::any::TypeId;
 use std::future::Future;
@@ -13,7 +13,7 @@ use crate::{Completion, Error, InternalMessage, Mail, NewRoom};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Link(pub u64);
 
-/// What identifies an event.
+/// The fields that identify an event.
 #[derive(Clone, Copy, Debug)]
 pub struct EventHeader {
     /// The event's position in the room type's declaration.
@@ -24,12 +24,12 @@ pub struct EventHeader {
     pub version: u64,
 }
 
-/// What a room publishes in a channel.
+/// A publication of a room in a channel.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Publication {
     /// The channel's name.
     pub channel: String,
-    /// What is published.
+    /// The published payload.
     pub payload: Payload,
 }
 
@@ -56,12 +56,12 @@ impl Publication {
     }
 }
 
-/// What a room pushes to devices.
+/// A push of a room to devices.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Push {
-    /// Which devices it is for.
+    /// The devices it is for.
     pub to: Target,
-    /// What is pushed.
+    /// The pushed payload.
     pub payload: Payload,
 }
 
@@ -88,7 +88,7 @@ impl Push {
     }
 }
 
-/// Which devices a push is for.
+/// The devices that a push is for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Target {
     /// The device of this id.
@@ -133,7 +133,7 @@ pub type Task = Pin<Box<dyn Future<Output = InternalMessage> + Send>>;
 /// A background task that computes. Its result is an internal message to the room.
 pub type Job = Box<dyn FnOnce() -> InternalMessage + Send>;
 
-/// Where a room's output goes. A host implements it. Calls come in the order in which the room
+/// The receiver of a room's output. A host implements it. Calls come in the order in which the room
 /// acts, with payloads in the format of the player's [`Entrant`](crate::Entrant).
 pub trait RoomOutput {
     /// The reply to a player's request.

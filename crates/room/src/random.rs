@@ -82,9 +82,9 @@ impl RngCore for Random {
     }
 }
 
-/// What [`Random::shuffle`] shuffles.
+/// A collection that [`Random::shuffle`] can shuffle.
 pub trait Shuffle {
-    /// How many elements there are.
+    /// Returns the number of elements.
     fn count(&self) -> usize;
 
     /// Exchanges two of them.

@@ -1,4 +1,4 @@
-//! How many in a time: token buckets, for messages and for whatever else costs something.
+//! Rates: token buckets, for messages and for whatever else costs something.
 
 use std::fmt;
 use std::time::Duration;
@@ -12,9 +12,9 @@ const UNITS_PER_NS: u64 = 16;
 /// A number of messages per time, some of which may come in a burst.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rate {
-    /// How long one takes to come back, in units.
+    /// The time that one token takes to come back, in units.
     interval: u64,
-    /// How long all of a burst take to come back, in units.
+    /// The time that a whole burst takes to come back, in units.
     full: u64,
 }
 
@@ -68,7 +68,7 @@ impl Rate {
 }
 
 impl fmt::Display for Rate {
-    /// As in `10 per second, 20 at once`.
+    /// Writes it as in `10 per second, 20 at once`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let interval = time(self.interval);
         if interval > Duration::from_secs(1) {
@@ -176,7 +176,7 @@ impl Bucket {
 #[derive(Clone, Copy, Debug)]
 pub struct Limit {
     rate: Rate,
-    /// What is refused; `None` if nothing is.
+    /// The rate of what is refused; `None` if nothing is.
     refusals: Option<Rate>,
 }
 
@@ -203,22 +203,22 @@ impl Limit {
     }
 }
 
-/// What a [`Limiter`] says.
+/// The answer of a [`Limiter`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// It is within the rate.
+    /// The sender is within the rate.
     Within,
-    /// It exceeds the rate: try again after this time.
+    /// The sender exceeds the rate: try again after this time.
     Exceeds(Duration),
     /// Too much was refused: the sender is to be given up.
     Excessive,
 }
 
-/// How much of one [`Limit`] a sender has used.
+/// The use of one [`Limit`] by a sender.
 pub type Limiter = Limiters<1>;
 
-/// How much of `N` limits one sender has used. For one who keeps to them, it takes 8 bytes for each
-/// and 8 for all.
+/// The use of `N` limits by one sender. For one who keeps to them, it takes 8 bytes for each and 8
+/// for all.
 #[derive(Clone, Debug)]
 pub struct Limiters<const N: usize> {
     /// When the buckets of what is taken are full again.
@@ -226,10 +226,10 @@ pub struct Limiters<const N: usize> {
     rest: Option<Box<[Rest; N]>>,
 }
 
-/// What is known of a sender who exceeded a rate, or could not send for a while.
+/// The record of a sender who exceeded a rate, or could not send for a while.
 #[derive(Clone, Copy, Debug, Default)]
 struct Rest {
-    /// As in [`Bucket`], of what is taken.
+    /// The end of the credit, as in [`Bucket`], for what is taken.
     credit_until: u64,
     refused: Bucket,
 }
@@ -316,7 +316,7 @@ mod tests {
 
     const SECOND: Duration = Duration::from_secs(1);
 
-    /// How many can be taken at this time.
+    /// Returns how many can be taken at this time.
     fn drain(bucket: &mut Bucket, now: Duration, rate: Rate) -> u64 {
         std::iter::from_fn(|| bucket.take(now, rate, 1).ok()).count() as u64
     }
@@ -487,7 +487,8 @@ mod tests {
             }
         }
 
-        /// What is taken and what is refused together stays below the multiple of the rate.
+        /// Checks that what is taken and what is refused together stay below the multiple of the
+        /// rate.
         #[test]
         fn a_sender_is_given_up_past_the_multiple_and_not_below(
             count in 1_u64..1000,

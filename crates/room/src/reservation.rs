@@ -83,8 +83,8 @@ impl Data for Reservation {
     }
 }
 
-/// Who a seat is reserved for. `&Player` converts into it: into the user, or for a guest into the
-/// name.
+/// The user or the name that a seat is reserved for. `&Player` converts into it: into the user, or
+/// for a guest into the name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SeatFor {
     /// A player with this display name. Anyone can choose a name, so the reservation must be told
@@ -117,7 +117,7 @@ impl From<&Player> for SeatFor {
 pub struct ReservedSeat {
     /// The secret in the reservation.
     pub secret: String,
-    /// Who it is for.
+    /// The user or the name that it is for.
     pub who: SeatFor,
     /// For how long, from the room's creation.
     pub wait: Duration,

@@ -10,7 +10,7 @@ use crate::core::RoomCore;
 use crate::message::Declared;
 use crate::{AnyRoom, Creator, Error, ReservedSeat, Room, Settings, Store};
 
-/// What a new room is created from.
+/// The input from which a new room is created.
 #[derive(Clone, Debug)]
 pub struct Birth<'a> {
     /// The room's id, unique in the node.
@@ -19,7 +19,7 @@ pub struct Birth<'a> {
     pub room_type: String,
     /// Its key, if it has one.
     pub key: Option<Arc<str>>,
-    /// Where the key comes from.
+    /// The origin of the key.
     pub key_origin: KeyOrigin,
     /// Seeds the room's random number generator.
     pub seed: u64,
@@ -31,15 +31,15 @@ pub struct Birth<'a> {
     pub options: &'a [u8],
     /// The format of the options.
     pub format: Format,
-    /// Who asked for the room.
+    /// The party that asked for the room.
     pub creator: Creator,
-    /// Where the room is kept, if its type is [persistent](Settings::persist_s) and it has a key.
+    /// The store of the room, if its type is [persistent](Settings::persist_s) and it has a key.
     pub store: Option<Arc<dyn Store>>,
     /// The seats that are reserved in it.
     pub seats: Vec<ReservedSeat>,
 }
 
-/// Where the key of a new room comes from, and so what a save under it means.
+/// The origin of a new room's key, and so the meaning of a save under it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum KeyOrigin {
     /// Someone chose it. If there is a save, the room is made of it; it may be one of a code.
@@ -48,8 +48,8 @@ pub enum KeyOrigin {
     /// The host drew it as a code, and the room is new. If there is a save, the room is refused
     /// with `room_exists`, and the host draws another code.
     Drawn,
-    /// It is the code that someone may have meant. If there is no save of a room with a code, the
-    /// room is refused with `room_not_found`, and the host takes the key as it was written.
+    /// The key is the code that someone may have meant. If there is no save of a room with a code,
+    /// the room is refused with `room_not_found`, and the host takes the key as it was written.
     Spelled,
 }
 
@@ -114,7 +114,7 @@ impl RoomType {
     }
 }
 
-/// What to do about a schema that exceeds a limit.
+/// Returns the remedy for a schema that exceeds a limit.
 fn remedy(error: &SchemaError) -> &'static str {
     match error {
         SchemaError::TooLong { .. } => {

@@ -1,4 +1,4 @@
-//! How long a message to a player and back takes, smoothed.
+//! The smoothed time that a message to a player and back takes.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

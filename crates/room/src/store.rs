@@ -1,4 +1,4 @@
-//! Where saves of rooms are kept.
+//! The store of rooms' saves.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::Completion;
 
-/// What a [`Store`] returns: work that needs no particular runtime.
+/// The result of a [`Store`]: work that needs no particular runtime.
 pub type Stored<T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + Send>>;
 
 /// Keeps saves by room type and key. It outlives the process.
@@ -75,7 +75,7 @@ pub struct StoreError {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum StoreErrorKind {
-    /// As much is waiting to be written or read as may be. Try again later.
+    /// The store's queue of reads and writes is full. Try again later.
     Busy,
     /// Another process uses the store, or another store in this one.
     InUse,
@@ -83,7 +83,7 @@ pub enum StoreErrorKind {
     Full,
     /// The disk failed otherwise.
     Io,
-    /// What is on disk is not a store, or is damaged.
+    /// The data on disk is not a store, or is damaged.
     Damaged,
     /// Anything else.
     Other,
@@ -95,7 +95,7 @@ impl StoreError {
         Self { kind, text: text.into() }
     }
 
-    /// What kind of failure it is.
+    /// Returns the kind of failure.
     #[must_use]
     pub fn kind(&self) -> StoreErrorKind {
         self.kind

@@ -1,4 +1,4 @@
-//! How a room ends: in which order, with what it may still do, and after how long.
+//! The end of a room: its order, what the room may still do, and how long it takes.
 
 use std::cell::RefCell;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use playfield_wire::ErrorCode;
 use crate::support::logged;
 
 thread_local! {
-    /// What was called, in this test.
+    /// The calls in this test.
     static CALLED: RefCell<Vec<String>> = const { RefCell::new(Vec::new()) };
 }
 
@@ -29,10 +29,10 @@ fn take_called() -> Vec<String> {
 #[derive(State, Default)]
 struct Mortal {
     words: String,
-    /// What `closing` does.
+    /// The actions of `closing`.
     #[sync(hidden)]
     plan: String,
-    /// It is not a player's copy.
+    /// The value is the room's, not a player's copy.
     #[sync(hidden)]
     is_room: bool,
 }
@@ -55,7 +55,7 @@ struct End;
 #[derive(Message)]
 struct Ring;
 
-/// What background work ends with: this many more steps follow.
+/// The message that ends background work: this many more steps follow.
 #[derive(Message)]
 struct Saved(u32);
 

@@ -12,7 +12,7 @@ use playfield_wire::schema::Type;
 use playfield_wire::{ErrorCode, RequestNumber};
 use support::{Host, Output, room_named};
 
-/// Where the room's code panics.
+/// The place where the room's code panics.
 #[derive(State, Data, Clone, Copy, Debug, Default, PartialEq)]
 enum Where {
     #[default]

@@ -12,7 +12,7 @@ use playfield_wire::ErrorCode;
 
 use crate::support::room_named;
 
-/// What a room holds, and for how many pieces of work.
+/// The pieces of work for which the room and each player are held.
 #[derive(Data, Clone, Default)]
 struct Holds {
     room: u32,
@@ -27,7 +27,7 @@ struct Club {
     holds: u32,
 }
 
-/// What a piece of work ends with.
+/// The message that ends a piece of work.
 #[derive(Message, Clone)]
 enum Found {
     Yes,

@@ -1,4 +1,4 @@
-//! What a room promises its host: what it sends, to whom, and in which order.
+//! The guarantees of a room to its host: what it sends, to whom, and in which order.
 
 use crate::support;
 
@@ -22,7 +22,7 @@ struct Hall {
     log: List<String>,
 }
 
-/// What to do in `create`.
+/// The actions of `create`.
 #[derive(Data, Default)]
 enum Setup {
     #[default]
@@ -32,7 +32,7 @@ enum Setup {
     Everything,
 }
 
-/// What to do in a handler.
+/// The actions of a handler.
 #[derive(Message)]
 enum Do {
     Say(u32),

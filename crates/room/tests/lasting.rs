@@ -101,7 +101,7 @@ impl On<Kept> for Document {
     }
 }
 
-/// What the disk does.
+/// The behavior of the disk.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 enum Mood {
     #[default]
@@ -112,7 +112,7 @@ enum Mood {
     Panicking,
     /// Panics before it returns a future.
     PanickingAtOnce,
-    /// What is loaded is still on its way to the disk.
+    /// Loads saves that are still on their way to the disk.
     Late,
 }
 
@@ -138,7 +138,7 @@ impl Disk {
         self.mood.lock().unwrap().0
     }
 
-    /// How many saves were begun.
+    /// Returns the number of saves that were begun.
     fn count(&self) -> u32 {
         self.mood.lock().unwrap().1
     }

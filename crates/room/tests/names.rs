@@ -115,7 +115,7 @@ impl Room for Match {
     type Options = Setup;
 }
 
-/// What the lobby creates, as seen from outside.
+/// Returns the answer of the lobby and the room it creates, as seen from outside.
 fn opens(sim: &mut Sim<Lobby>, open: Open) -> Result<(String, NewRoom)> {
     let ann = sim.join("Ann")?;
     let said = sim.request(ann, open)?;

@@ -20,7 +20,7 @@ struct Counter {
     left: Map<PlayerId, bool>,
 }
 
-/// How many at once are refused, of rates this low.
+/// The most refusals at once at rates this low.
 const REFUSALS: u64 = 1000;
 
 #[derive(Message)]

@@ -18,7 +18,7 @@ struct Desk {
     #[sync(hidden)]
     waiting: List<Deferred<Ask>>,
     answered: u32,
-    /// What `closing` answers all with.
+    /// The answer of `closing` to all requests.
     #[sync(hidden)]
     last_word: Option<u32>,
 }

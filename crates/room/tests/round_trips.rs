@@ -9,7 +9,7 @@ use playfield_room::{
 };
 use playfield_state::{List, State};
 
-/// It notes round trips in microseconds; 0 is none.
+/// The round trips noted, in microseconds; 0 is none.
 #[derive(State, Default)]
 struct Watch {
     noted: List<u64>,
@@ -80,7 +80,7 @@ fn who_leaves_is_forgotten() -> Result<()> {
     Ok(())
 }
 
-/// What `Note` replies.
+/// Returns the reply of `Note`.
 fn noted(host: &mut Host) -> u64 {
     let player = PlayerId(1);
     let mut payload = Vec::new();

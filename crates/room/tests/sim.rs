@@ -1,4 +1,4 @@
-//! What `Sim` can do that a host cannot.
+//! The abilities of `Sim` that a host does not have.
 
 use playfield_room::sim::{OTHER_ROOM_ID, Sim};
 use playfield_room::{
@@ -169,7 +169,7 @@ fn a_send_that_makes_the_room_fail_returns_the_error() {
     assert_eq!(sim.send(ann, Do::Fail).unwrap_err().code(), ErrorCode::RoomFailed);
 }
 
-/// It begins tasks in `create`.
+/// A room that begins tasks in `create`.
 #[derive(State, Default)]
 struct Eager {
     log: List<u32>,

@@ -6,7 +6,7 @@ use playfield_room::sim::Sim;
 use playfield_room::{Context, Player, PlayerId, Result, Room, room};
 use playfield_state::{Format, Map, State};
 
-/// How far a player sees.
+/// The sight of a player.
 #[derive(State, Default)]
 struct Eye {
     reach: f32,
@@ -112,7 +112,7 @@ impl Room for Night {
     }
 }
 
-/// What was shown by day stays in the copy at night.
+/// Checks that what was shown by day stays in the copy at night.
 fn see_by_day_and_by_night(verify: bool) {
     let mut sim = Sim::<Night>::new(1);
     sim.verify(verify);

@@ -1,4 +1,4 @@
-//! What a room promises, driven with simulated players and simulated time.
+//! The guarantees of a room, tested with simulated players and simulated time.
 
 use crate::support::room_named;
 
@@ -45,7 +45,7 @@ struct Said {
     text: String,
 }
 
-/// What to do, for tests of what a context can do.
+/// The actions that test what a context can do.
 #[derive(Message)]
 enum Do {
     Kick(PlayerId),

@@ -1,4 +1,4 @@
-//! What a room's callbacks can do beside changing the state.
+//! Everything that a room's callbacks can do beside changing the state.
 
 mod channels;
 mod devices;
@@ -20,8 +20,8 @@ use crate::random::Random;
 use crate::rate::{Limit, Rate, Verdict};
 use crate::{Error, Player, Result, RoomOutput};
 
-/// What a room's callbacks can do beside changing the state: the time, randomness, the players,
-/// events, timers, background work, other rooms. Every callback receives one.
+/// Everything that a room's callbacks can do beside changing the state: the time, randomness, the
+/// players, events, timers, background work, other rooms. Every callback receives one.
 ///
 /// - *Time and chance*: [`now`](Self::now), [`tick`](Self::tick), [`rng`](Self::rng)
 /// - *Players*: [`players`](Self::players), [`player`](Self::player), [`kick`](Self::kick),
@@ -119,7 +119,7 @@ impl<'a, R> Context<'a, R> {
         Self { seats, context, out, joining, room: PhantomData }
     }
 
-    /// How long the room has existed.
+    /// Returns the time since the room was created.
     pub fn now(&self) -> Duration {
         self.context.now
     }
@@ -162,9 +162,10 @@ impl<'a, R> Context<'a, R> {
         self.seats.get(&id)
     }
 
-    /// How long a message to this player's client and back takes: the node sends pings, and smooths
-    /// what it measures as RFC 6298 (section 2) does with `SRTT`. It includes the time that passes
-    /// in the node until a turn of the shard is over, and in the client until it answers.
+    /// Returns the time that a message to this player's client and back takes: the node sends
+    /// pings, and smooths what it measures as RFC 6298 (section 2) does with `SRTT`. It includes
+    /// the time that passes in the node until a turn of the shard is over, and in the client until
+    /// it answers.
     ///
     /// `None` unless the room asks for it by [`round_trip_ms`](crate::Settings::round_trip_ms),
     /// while the player has no connection, and until the first answer on the present connection.

@@ -116,7 +116,8 @@ impl<'a, R> Context<'a, R> {
         Err(Error::deferred())
     }
 
-    /// What the handler of `M` refused with; an error, if it deferred the reply to another message.
+    /// Returns the error with which the handler of `M` refused; another one, if it deferred the
+    /// reply to another message.
     #[cold]
     pub(crate) fn checked<M: Message>(&mut self, error: Error) -> Error {
         match self.context.replies.check(M::NAME) {

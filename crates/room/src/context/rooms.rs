@@ -19,8 +19,8 @@ impl<'a, R> Context<'a, R> {
         self.context.sender.as_deref()
     }
 
-    /// Who had this room created: a player by `create` or `join_or_create`, another room, or the
-    /// node.
+    /// Returns who had this room created: a player by `create` or `join_or_create`, another room,
+    /// or the node.
     ///
     /// It is known in [`Room::create`](crate::Room::create) already. A player's number is not: they
     /// join after that, and [`Room::join`](crate::Room::join) may refuse them.

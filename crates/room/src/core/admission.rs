@@ -1,4 +1,4 @@
-//! Who may take a seat.
+//! The rules of who may take a seat.
 
 use playfield_state::Format;
 use playfield_wire::ErrorCode;

@@ -1,4 +1,4 @@
-//! What a host calls.
+//! The calls of a host.
 
 use std::time::Duration;
 

@@ -10,13 +10,13 @@ use super::{RoomCore, Stage};
 use crate::context::replies::send_reply;
 use crate::{EndReason, Error, LeaveReason, Player, Room, RoomOutput, Undone};
 
-/// How many names of unfinished tasks are logged.
+/// The most names of unfinished tasks that are logged.
 const NAMES_LOGGED: usize = 4;
 
 /// The end of a room that takes no more players and messages.
 pub(super) struct Ending {
     why: EndReason,
-    /// What the players receive.
+    /// The error that the players receive.
     error: Error,
     /// Background work with a greater number was begun since then, and is waited for.
     after: u64,
@@ -185,7 +185,7 @@ impl<R: Room> RoomCore<R> {
         tasks.chain(asks).map(|(_, name)| *name)
     }
 
-    /// It is dropped before its end is over.
+    /// Notes that the room is dropped before its end is over.
     fn leave_unfinished(&mut self, what: &str) {
         self.log_unsaved();
         let is_unsaved = self.unsaved().is_some();

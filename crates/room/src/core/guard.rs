@@ -8,7 +8,7 @@ pub(super) fn guard<T>(code: impl FnOnce() -> T) -> Result<T, String> {
     catch_unwind(AssertUnwindSafe(code)).map_err(|panic| panic_text(&*panic))
 }
 
-/// What a panic said.
+/// Returns the text of a panic.
 #[cold]
 pub fn panic_text(panic: &(dyn Any + Send)) -> String {
     let text = panic

@@ -33,7 +33,7 @@ pub(super) struct Waiting {
     by: Duration,
 }
 
-/// What became of a join.
+/// The outcome of a join.
 enum Outcome {
     Seated,
     Waiting,

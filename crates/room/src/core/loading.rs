@@ -18,11 +18,11 @@ use crate::{
 
 /// The outcomes of a load, as the names of the messages that end it.
 const FOUND: &str = "playfield:found";
-/// As [`FOUND`], and the save is still on its way to the disk.
+/// The same as [`FOUND`], with the save still on its way to the disk.
 const FOUND_EARLY: &str = "playfield:found-early";
-/// It was found, and a thread that computes has read it.
+/// The save was found, and a thread that computes has read it.
 const DECODED: &str = "playfield:decoded";
-/// It was read, but this build can't use all of it. Its copy is on disk, or can't be written.
+/// The save was read, but this build can't use all of it. Its copy is on disk, or can't be written.
 const COPIED: &str = "playfield:copied";
 const NOT_COPIED: &str = "playfield:not-copied";
 const NOTHING: &str = "playfield:nothing";
@@ -32,7 +32,7 @@ const FAILED: &str = "playfield:failed";
 /// wait about 5 µs for each KiB.
 const ELSEWHERE_BYTES: usize = 32 << 10;
 
-/// What a room is created from if it has no save.
+/// The input from which a room is created if it has no save.
 pub(super) struct Unborn<R: Room> {
     /// The number of the load.
     task: u64,
@@ -40,16 +40,16 @@ pub(super) struct Unborn<R: Room> {
     format: Format,
     key_origin: KeyOrigin,
     tracking: Tracking,
-    /// How many have asked to join.
+    /// The number of players who have asked to join.
     joins: u64,
-    /// What another thread has read.
+    /// The save as another thread has read it.
     decoded: Arc<Mutex<Option<Decoded<R>>>>,
 }
 
-/// What is in a save, or why it can't be read.
+/// The content of a save, or why it can't be read.
 type Decoded<R> = Result<Ready<R>, String>;
 
-/// What is in a save, ready to be synced.
+/// The content of a save, ready to be synced.
 struct Ready<R: Room> {
     live: Live<R>,
     /// See [`RoomCore::mark`].
@@ -57,7 +57,7 @@ struct Ready<R: Room> {
     print: Print,
     /// The save is on disk.
     is_durable: bool,
-    /// What this build can't read. The next save is without it.
+    /// The parts that this build can't read. The next save is without it.
     dropped: Vec<Dropped>,
     /// The save, if it is of another build and this one can't use all of it, until a copy of it is
     /// kept.
@@ -108,8 +108,8 @@ fn not_a_code() -> Error {
 }
 
 impl<R: Room> RoomCore<R> {
-    /// What a save says beside the state. Numbers of players are not used again, or players would
-    /// see what others own.
+    /// Returns what a save holds beside the state. Numbers of players are not used again, or
+    /// players would see what others own.
     pub(super) fn mark(&self) -> u64 {
         self.next_player | if self.context.summary.is_code { CODE } else { 0 }
     }
@@ -380,10 +380,10 @@ fn copied(number: std::result::Result<u64, StoreError>) -> InternalMessage {
     InternalMessage { name: name.into(), payload: text.into_bytes() }
 }
 
-/// How many places an entry of the log names.
+/// The most places that an entry of the log names.
 const LISTED_MAX: usize = 8;
 
-/// What this build does with the parts of a save that it can't use.
+/// Returns what this build does with the parts of a save that it can't use.
 fn unused(dropped: &[Dropped], kept: &Kept) -> String {
     let mut text = String::new();
     if !dropped.is_empty() {

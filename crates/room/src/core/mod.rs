@@ -43,23 +43,23 @@ pub(crate) struct RoomCore<R: Room> {
     next_player: u64,
     /// Since when there have been no players; `None` while there are some.
     empty_since: Option<Duration>,
-    /// What `create` sent, until the first call with an output.
+    /// The output of `create`, until the first call with an output.
     deferred: DeferredOutput,
-    /// Who is joining, and why that was refused. The refusal answers the join, so the link receives
-    /// nothing else.
+    /// The player who is joining, and why that was refused. The refusal answers the join, so the
+    /// link receives nothing else.
     joining: Option<PlayerId>,
     join_refusal: Option<Error>,
     /// The text of a panic in a call without an output. The next call with one closes the room.
     failure: Option<String>,
-    /// It is not open yet.
+    /// The opening of a room that is not open yet.
     opening: Option<Opening>,
     /// Players who have a seat reserved, and are not in the room yet.
     waiting: BTreeMap<PlayerId, Waiting>,
     /// The present numbers of those who waited for the save.
     renumbered: BTreeMap<PlayerId, PlayerId>,
-    /// It is about to end.
+    /// The end of a room that is about to end.
     ending: Option<Ending>,
-    /// It was dropped before its end was over.
+    /// The work left undone by a room that was dropped before its end was over.
     undone: Option<Undone>,
     /// Why it was never made.
     why_over: Option<Error>,
@@ -68,11 +68,11 @@ pub(crate) struct RoomCore<R: Room> {
     reply: Vec<u8>,
 }
 
-/// What a room has until its end.
+/// The parts of a room that exist until its end.
 struct Live<R: Room> {
     state: R,
     tracker: Tracker<R>,
-    /// What its save had for another build.
+    /// The parts of its save that belong to another build.
     kept: Kept,
 }
 

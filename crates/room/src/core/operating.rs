@@ -1,4 +1,4 @@
-//! What an operator sees of a room, and does to it.
+//! The operator's view of a room, and operations on it.
 
 use std::borrow::Cow;
 use std::time::Duration;

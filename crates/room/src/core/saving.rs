@@ -17,24 +17,24 @@ use crate::{
     Completion, Error, Loaded, Room, RoomOutput, Stage, Store, StoreError, StoreErrorKind, Stored,
 };
 
-/// How soon a save that failed is tried again, while the room is open and while it ends.
+/// The time until a save that failed is tried again, while the room is open and while it ends.
 const RETRY: Duration = Duration::from_secs(1);
 const RETRY_AT_END: Duration = Duration::from_millis(100);
 
-/// How often at most a room logs which unknown fields it no longer has.
+/// The least time between two lines of a room's log about unknown fields that it no longer has.
 const FORGOTTEN_EVERY: Duration = Duration::from_secs(60);
 
-/// Where and how often a room is saved.
+/// The place and the interval of a room's saves.
 pub(super) struct Saving {
     store: Arc<dyn Store>,
     room_type: String,
     key: Arc<str>,
     every: Duration,
-    /// What is on disk, if that is known.
+    /// The save on disk, if that is known.
     on_disk: Option<Print>,
     /// Since when the room's code has run that may have changed the state.
     changed_since: Option<Duration>,
-    /// Those who wait for the next save.
+    /// The parties that wait for the next save.
     asked: Vec<Asked>,
     in_flight: Option<InFlight>,
     /// After a save that failed: when to try again, and why it failed.
@@ -50,7 +50,7 @@ struct InFlight {
     number: u64,
     print: Print,
     asked: Vec<Asked>,
-    /// As [`Saving::changed_since`], of what is in it.
+    /// The value of [`Saving::changed_since`] for the changes in this save.
     changed_since: Option<Duration>,
 }
 
@@ -309,7 +309,7 @@ impl<R: Room> RoomCore<R> {
         self.saving.as_ref().is_none_or(|saving| !saving.is_pending())
     }
 
-    /// What is being saved, if a save is in flight or missing.
+    /// Returns the saving, if a save is in flight or missing.
     pub(super) fn unsaved(&self) -> Option<&Saving> {
         self.saving.as_ref().filter(|saving| self.live.is_some() && saving.is_pending())
     }

@@ -9,7 +9,7 @@ use playfield_state::{
 use crate::core::RoomCore;
 use crate::{AnyRoom, Link, Room};
 
-/// What one player has received.
+/// The copies of the state that one player has received.
 pub(super) struct Copies<R> {
     pub(super) link: Link,
     pub(super) typed: Mirror<R>,

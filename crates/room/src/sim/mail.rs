@@ -1,4 +1,4 @@
-//! What a simulated room receives from background work and from other rooms.
+//! Input of a simulated room from background work and from other rooms.
 
 use std::any::TypeId;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -173,17 +173,17 @@ impl<R: Room + Default> Sim<R> {
         self.out.keys.retain(|_, of| of != id);
     }
 
-    /// What the room published in channels since the last call, oldest first.
+    /// Returns what the room published in channels since the last call, oldest first.
     pub fn published(&mut self) -> Vec<Publication> {
         std::mem::take(&mut self.out.publications)
     }
 
-    /// What the room pushed to devices since the last call, oldest first.
+    /// Returns what the room pushed to devices since the last call, oldest first.
     pub fn pushed(&mut self) -> Vec<Push> {
         std::mem::take(&mut self.out.pushes)
     }
 
-    /// What the room sent to other rooms since the last call, with the id of each receiver.
+    /// Returns what the room sent to other rooms since the last call, with the id of each receiver.
     pub fn posted(&mut self) -> Vec<(String, Mail)> {
         std::mem::take(&mut self.out.posts)
     }

@@ -33,7 +33,7 @@ pub const OTHER_ROOM_ID: &str = "other";
 /// The name of that room's type.
 pub const OTHER_ROOM_TYPE: &str = "other";
 
-/// What keeps a simulated room: its key, and where it is saved.
+/// The means to keep a simulated room: its key, and the place of its saves.
 #[derive(Default)]
 struct Kept {
     key: Option<Arc<str>>,
@@ -133,11 +133,11 @@ pub struct Sim<R: Room + Default> {
     next_tick: u64,
     next_sync: u64,
     players: BTreeMap<PlayerId, Copies<R>>,
-    /// Those who wait to join.
+    /// The players who wait to join.
     waiting: BTreeMap<PlayerId, (Link, Format)>,
     /// The new numbers of players who waited for the save, by the provisional ones.
     renumbered: BTreeMap<PlayerId, PlayerId>,
-    /// Those who are gone.
+    /// The players who are gone.
     past: BTreeMap<PlayerId, Copies<R>>,
     out: Record,
     links: u64,
@@ -350,7 +350,7 @@ impl<R: Room + Default> Sim<R> {
         self.core.is_closed()
     }
 
-    /// What others may know of the room.
+    /// Returns the facts about the room that others may know.
     pub fn summary(&self) -> &RoomSummary {
         self.core.summary()
     }

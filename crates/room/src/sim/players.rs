@@ -109,8 +109,8 @@ impl<R: Room + Default> Sim<R> {
         self.enter(entrant(name, None)).map(player_of)
     }
 
-    /// As [`join_begin`](Self::join_begin), for a player that the authenticator identified as
-    /// `user`.
+    /// Works like [`join_begin`](Self::join_begin), for a player that the authenticator identified
+    /// as `user`.
     ///
     /// # Errors
     /// As [`join_begin`](Self::join_begin).
@@ -118,7 +118,8 @@ impl<R: Room + Default> Sim<R> {
         self.enter(entrant(name, Some(user))).map(player_of)
     }
 
-    /// As [`join_begin`](Self::join_begin), with a reservation; a guest, if `user` is `None`.
+    /// Works like [`join_begin`](Self::join_begin), with a reservation; for a guest, if `user` is
+    /// `None`.
     ///
     /// # Errors
     /// As [`join_begin`](Self::join_begin), or `bad_reservation`.
@@ -365,8 +366,8 @@ impl<R: Room + Default> Sim<R> {
         copies.expect("no such player").typed.state()
     }
 
-    /// How many entries more a player would have seen at the last sync, if no view had a cap
-    /// (`nearest`).
+    /// Returns how many entries more a player would have seen at the last sync, if no view had a
+    /// cap (`nearest`).
     pub fn left_out(&self, player: PlayerId) -> u64 {
         self.core.left_out(player)
     }
@@ -462,8 +463,8 @@ impl<R: Room + Default> Sim<R> {
         }
     }
 
-    /// What a host does after each call: those who were admitted get a snapshot, a room that is
-    /// about to end gets its last sync, and its players leave.
+    /// Does what a host does after each call: players who were admitted get a snapshot, a room that
+    /// is about to end gets its last sync, and its players leave.
     pub(super) fn follow_up(&mut self) {
         if self.take_decided() && self.core.stage() == Stage::Open {
             self.sync();

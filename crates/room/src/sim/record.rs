@@ -1,4 +1,4 @@
-//! What a simulated room gave out, kept until it is asked for.
+//! The output of a simulated room, kept until it is asked for.
 
 use std::any::TypeId;
 use std::collections::BTreeMap;
@@ -12,13 +12,13 @@ use crate::{
     RoomOutput, Task,
 };
 
-/// What the room gave out.
+/// The output of the room.
 #[derive(Default)]
 pub(super) struct Record {
     pub(super) answers: BTreeMap<RequestNumber, SentAnswer>,
     pub(super) errors: Vec<(Link, Error)>,
     pub(super) events: Vec<SentEvent>,
-    /// How many events and answers there were.
+    /// The number of events and answers.
     pub(super) sent: u64,
     pub(super) removed: Vec<(Link, Error)>,
     pub(super) admitted: Vec<(Link, PlayerId)>,

@@ -6,7 +6,7 @@ use super::Sim;
 use crate::{AnyRoom, Room};
 
 impl<R: Room + Default> Sim<R> {
-    /// How long the room has existed.
+    /// Returns the time since the room was created.
     pub fn now(&self) -> Duration {
         self.now
     }

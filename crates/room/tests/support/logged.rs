@@ -1,4 +1,4 @@
-//! What is logged on the thread of a test.
+//! The lines logged on the thread of a test.
 
 use std::cell::RefCell;
 
