@@ -40,12 +40,13 @@ pub struct AsyncConnection {
     write_limit: usize,
     /// Messages go to `on_message`, and nobody receives.
     calls_back: bool,
-    /// How many forks came before. The child of a later one must leave the socket alone.
+    /// The number of forks before this connection was made. The child of a later one must leave the
+    /// socket alone.
     forks: usize,
     inner: Mutex<Stream>,
 }
 
-/// What a receiver is to do.
+/// The next step of a receiver.
 pub(crate) enum Next<'py> {
     Message(Bound<'py, PyAny>),
     Wait(Py<Wakeup>),
@@ -64,7 +65,8 @@ impl AsyncConnection {
         inner
     }
 
-    /// What is wanted next, or what to wait for; `own` is what the caller has waited for before.
+    /// Returns what is wanted next, or what to wait for; `own` is what the caller has waited for
+    /// before.
     pub(crate) fn next<'py>(
         slf: &Bound<'py, Self>,
         own: Option<Py<Wakeup>>,
@@ -585,8 +587,8 @@ impl AsyncConnection {
         ending(inner.writer.ending(), inner.unsent_bytes())
     }
 
-    /// What TLS has agreed on, `(version, cipher, key_bits, resumed, certificate)`; `None` without
-    /// TLS, and where an `ssl.SSLObject` tells it.
+    /// Returns what TLS has agreed on, `(version, cipher, key_bits, resumed, certificate)`; `None`
+    /// without TLS, and where an `ssl.SSLObject` tells it.
     #[getter]
     fn _tls(&self, py: Python<'_>) -> Option<About> {
         self.inner(py).tls.as_ref()?.about(py)
@@ -598,7 +600,7 @@ impl AsyncConnection {
     }
 }
 
-/// What Python makes exceptions of.
+/// The parts of an ending from which Python makes exceptions.
 pub(crate) type EndingTuple =
     (Option<(u16, String)>, Option<(u16, String)>, bool, Option<(u16, String)>, usize);
 

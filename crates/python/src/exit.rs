@@ -14,13 +14,13 @@ use std::time::Duration;
 use pyo3::exceptions::PySystemExit;
 use pyo3::prelude::*;
 
-/// How long the exit waits for calls under way before it interrupts them. Those of this package
-/// take microseconds; a program's iterator, or a task that a message has woken, may take longer.
+/// The time that the exit waits for calls under way before it interrupts them. Those of this
+/// package take microseconds; a program's iterator, or a task that a message has woken, may take
+/// longer.
 const QUIET_WAIT: Duration = Duration::from_millis(100);
 
-/// How long the exit then waits for those that it has interrupted. One that waits in C code, such
-/// as
-/// `time.sleep`, notices it only afterwards.
+/// The time that the exit then waits for those that it has interrupted. One that waits in C code,
+/// such as `time.sleep`, notices it only afterwards.
 const EXIT_WAIT: Duration = Duration::from_secs(1);
 
 static EXITING: AtomicBool = AtomicBool::new(false);
@@ -34,7 +34,7 @@ static CALLERS: Mutex<Vec<Weak<Caller>>> = Mutex::new(Vec::new());
 struct Caller {
     /// Python's number of the thread.
     ident: Option<u64>,
-    /// How many calls are under way, one inside the other.
+    /// The number of calls under way, one inside the other.
     calls: AtomicUsize,
 }
 
@@ -95,7 +95,7 @@ pub(crate) fn check() -> PyResult<()> {
     Ok(())
 }
 
-/// How many forks lie between the first process and this one.
+/// Returns the number of forks between the first process and this one.
 pub(crate) fn forks() -> usize {
     FORKS.load(Ordering::Relaxed)
 }

@@ -16,8 +16,8 @@ pub struct Handshake {
     subprotocol: Option<String>,
 }
 
-/// What to offer for the messages of the server and of the client: whether the context is kept, and
-/// the size of the window as a power of two.
+/// The offer for the messages of the server and of the client: whether the context is kept, and the
+/// size of the window as a power of two.
 type Offer = ((bool, u8), (bool, u8));
 
 fn direction(context_takeover: bool, window_bits: u8) -> PyResult<Direction> {

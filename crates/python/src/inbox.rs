@@ -5,11 +5,12 @@ use std::collections::VecDeque;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyString};
 
-/// How many fragments of a message are kept apart; further ones are joined. A fragment may be
+/// The most fragments of a message that are kept apart; further ones are joined. A fragment may be
 /// empty, and each takes some memory.
 const FRAGMENTS_MAX: usize = 1 << 10;
 
-/// How many received bytes at the front of a message are kept, if they are less than half of it.
+/// The most received bytes at the front of a message that are kept, if they are less than half of
+/// it.
 const KEPT_BYTES_MAX: usize = 64 << 10;
 
 /// Messages in their order. The last one may be incomplete, and the first one may be received in
@@ -17,7 +18,7 @@ const KEPT_BYTES_MAX: usize = 64 << 10;
 #[derive(Debug, Default)]
 pub(crate) struct Inbox {
     messages: VecDeque<Message>,
-    /// How many fragments wait. A message that arrived whole is one.
+    /// The number of fragments that wait. A message that arrived whole is one.
     fragments: usize,
     /// The start of the first message was received, and the rest was not.
     streams: bool,
@@ -35,9 +36,9 @@ enum Message {
 #[derive(Debug)]
 struct Fragments {
     bytes: Bytes,
-    /// Where the fragments end in `bytes`.
+    /// The ends of the fragments in `bytes`.
     ends: VecDeque<usize>,
-    /// How many bytes at the front were received.
+    /// The number of bytes received at the front.
     received: usize,
     complete: bool,
 }
@@ -92,7 +93,7 @@ impl Inbox {
         self.messages.push_front(Message::Whole(message));
     }
 
-    /// How many fragments wait.
+    /// Returns the number of fragments that wait.
     pub(crate) fn len(&self) -> usize {
         self.fragments
     }

@@ -21,7 +21,7 @@ const MISSING_BYTES_MIN: usize = 128 << 10;
 /// A longer message must have arrived in part: a header alone makes us hold no more than this.
 const UNSEEN_BYTES_MAX: usize = 4 << 20;
 
-/// How many times what has arrived may be reserved, beyond [`UNSEEN_BYTES_MAX`].
+/// The bytes that may be reserved for each one that has arrived, beyond [`UNSEEN_BYTES_MAX`].
 const RESERVED_PER_BYTE: usize = 64;
 
 /// A message that has arrived in part.
@@ -33,9 +33,9 @@ pub(crate) struct Large {
     buffer: Py<PyAny>,
     view: Py<PyAny>,
     readv: Py<PyAny>,
-    /// How many bytes have arrived.
+    /// The number of bytes that have arrived.
     filled: usize,
-    /// How long the message is.
+    /// The length of the message.
     bytes: usize,
 }
 

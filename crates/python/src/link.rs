@@ -14,10 +14,11 @@ use crate::masks::Masks;
 /// An output buffer that has grown beyond this is released once it is sent.
 const KEPT_BYTES_MAX: usize = 1 << 10;
 
-/// How many bytes of an incomplete header are added before its frame's size is asked for again.
+/// The most bytes of an incomplete header that are added before its frame's size is asked for
+/// again.
 const HEADER_BYTES_MAX: usize = 14;
 
-/// How much of a frame is reserved when its start is kept. A longer one grows as it arrives.
+/// The most of a frame that is reserved when its start is kept. A longer one grows as it arrives.
 const RESERVED_BYTES_MAX: usize = 1 << 20;
 
 /// Once Pongs of this many bytes are unsent, only the latest Ping is answered.
@@ -26,7 +27,7 @@ const PONG_BYTES_MAX: usize = 4 << 10;
 /// A longer message is encoded in parts.
 const WHOLE_BYTES_MAX: usize = 256 << 10;
 
-/// How many bytes of it are encoded before they are written: the server works on them while more
+/// The bytes of it that are encoded before they are written: the server works on them while more
 /// are encoded.
 const PART_BYTES: usize = 128 << 10;
 
@@ -102,7 +103,7 @@ impl Reader {
         Ok(large)
     }
 
-    /// How many bytes are missing of the frame that begins with `rest`, or of its header.
+    /// Returns the number of bytes missing of the frame that begins with `rest`, or of its header.
     pub(crate) fn missing_bytes(&self, rest: &[u8]) -> usize {
         // Decoding reports an error.
         missing_bytes(&self.decoder, rest).unwrap_or(0)
@@ -140,9 +141,9 @@ pub(crate) struct Writer {
     masks: Masks,
     ending: Ending,
     out: Vec<u8>,
-    /// How many bytes at the front of `out` are sent.
+    /// The number of bytes sent at the front of `out`.
     sent: usize,
-    /// How many bytes of Pongs are in `out`, and where the last one ends.
+    /// The number of bytes of Pongs in `out`, and the end of the last one.
     pong_bytes: usize,
     pongs_end: usize,
     /// The payload of a Pong that is due once those are sent, or once a message is whole.
@@ -151,13 +152,13 @@ pub(crate) struct Writer {
     in_parts: bool,
 }
 
-/// How the connection ends: the Close frames of both ends, and in which order they went.
+/// The end of the connection: the Close frames of both ends, and the order in which they went.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Ending {
     pub(crate) received: Option<(u16, String)>,
     pub(crate) sent: Option<(u16, String)>,
     pub(crate) received_first: bool,
-    /// What was wrong with a received frame.
+    /// The error in a received frame.
     pub(crate) error: Option<Error>,
 }
 
@@ -288,7 +289,7 @@ impl Writer {
         self.ending.error = Some(error);
     }
 
-    /// What waits to be sent.
+    /// Returns the bytes that wait to be sent.
     pub(crate) fn unsent(&self) -> &[u8] {
         &self.out[self.sent..]
     }

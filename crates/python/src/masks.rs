@@ -1,11 +1,10 @@
 //! Masks for frames: random bytes from the operating system, fetched in blocks.
 
-/// How many random bytes are fetched first; then twice as many each time. A system call for each
-/// mask would cost more than the mask; a large block would weigh on connections that only send
-/// pings.
+/// The random bytes fetched first; then twice as many each time. A system call for each mask would
+/// cost more than the mask; a large block would weigh on connections that only send pings.
 const BLOCK_BYTES_MIN: usize = 1 << 5;
 
-/// How many random bytes are fetched at a time at most.
+/// The most random bytes fetched at a time.
 const BLOCK_BYTES_MAX: usize = 1 << 10;
 
 /// A source of masks that the author of a payload can't predict (RFC 6455, 10.3).

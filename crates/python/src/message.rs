@@ -34,7 +34,7 @@ impl<'a> Payload<'a> {
         Ok(None)
     }
 
-    /// As [`of`](Self::of), but all else is an error.
+    /// Works like [`of`](Self::of), but all else is an error.
     pub(crate) fn required(object: &'a Bound<'_, PyAny>) -> PyResult<Self> {
         Self::of(object)?.ok_or_else(|| {
             let kind = object.get_type();

@@ -1,4 +1,4 @@
-//! What `recv` and `send` return to be awaited.
+//! The awaitables that `recv` and `send` return.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -14,7 +14,7 @@ use crate::AsyncConnection;
 use crate::async_connection::Next;
 use crate::exit;
 
-/// What a receiver wants.
+/// The part of a message that a receiver wants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Wanted {
     Message,
@@ -34,7 +34,7 @@ pub struct Receive {
     connection: Py<AsyncConnection>,
     decode: Option<bool>,
     wanted: Wanted,
-    /// What the task waits for, since it found no message.
+    /// The wakeup that the task waits for, since it found no message.
     wakeup: Mutex<Option<Py<Wakeup>>>,
 }
 
@@ -131,8 +131,9 @@ fn thrown(kind: Bound<'_, PyAny>, value: Option<Bound<'_, PyAny>>) -> PyResult<P
     Ok(PyErr::from_value(error))
 }
 
-/// What a task waits for that awaits a [`Receive`]: the methods of a future that `asyncio` calls.
-/// The connection's reader runs the task at once, without a turn of the loop between.
+/// The object that a task waits for when it awaits a [`Receive`]: the methods of a future that
+/// `asyncio` calls. The connection's reader runs the task at once, without a turn of the loop
+/// between.
 #[pyclass(frozen, module = "playfield._playfield")]
 #[derive(Debug)]
 pub struct Wakeup {
@@ -150,7 +151,7 @@ struct Waiting {
     end: Option<End>,
 }
 
-/// How a wait has ended.
+/// The end of a wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum End {
     Woken,
@@ -174,7 +175,7 @@ impl Wakeup {
         Ok(())
     }
 
-    /// As [`wake`](Self::wake), in a later turn of the loop: a task may be running.
+    /// Works like [`wake`](Self::wake), in a later turn of the loop: a task may be running.
     pub(crate) fn wake_later(slf: &Bound<'_, Self>) -> PyResult<()> {
         match slf.get().complete(slf.py(), End::Woken) {
             Some(callback) => Self::schedule(slf, callback),
@@ -307,7 +308,7 @@ impl Wakeup {
     }
 }
 
-/// What `send` returns when there is nothing to wait for.
+/// The result of `send` when there is nothing to wait for.
 #[pyclass(frozen, module = "playfield._playfield")]
 #[derive(Debug)]
 pub struct Done {}

@@ -15,10 +15,10 @@ use crate::receive::Wakeup;
 use crate::socket;
 use crate::tls::{self, CHUNK_BYTES, RustTls, Tls};
 
-/// How many bytes are read at a time, into a buffer that the connections of a thread share.
+/// The bytes read at a time, into a buffer that the connections of a thread share.
 const READ_BYTES: usize = 256 << 10;
 
-/// How much is read first while large messages come, so that the rest is read where it is to stay.
+/// The bytes read first while large messages come, so that the rest is read where it is to stay.
 pub(crate) const LARGE_START_BYTES: usize = 16 << 10;
 
 /// If this much of a frame has come, the rest may come while it is decoded.
@@ -55,9 +55,9 @@ pub(crate) struct Stream {
     /// The last message was one.
     pub(crate) expects_large: bool,
     pub(crate) waiter: Option<Py<Wakeup>>,
-    /// It waits for a fragment.
+    /// A receiver waits for a fragment.
     pub(crate) waits_for_fragment: bool,
-    /// What the program has called with each message.
+    /// The program's callback for each message.
     pub(crate) on_message: Option<Py<PyAny>>,
     /// Reading has stopped because the queue is full.
     pub(crate) paused: bool,
@@ -263,7 +263,7 @@ impl Stream {
         })
     }
 
-    /// As [`receive`](Self::receive), with TLS by `rustls`.
+    /// Works like [`receive`](Self::receive), with TLS by `rustls`.
     fn receive_encrypted(&mut self, py: Python<'_>, queue_max: usize) -> PyResult<Received> {
         tls::with_buffers(|buffers| {
             let (incoming, plain) = (&mut buffers.incoming, &mut buffers.plain);
@@ -386,7 +386,7 @@ impl Stream {
     }
 }
 
-/// What one read has brought.
+/// The result of one read.
 #[derive(Default)]
 pub(crate) struct Received {
     /// The payloads of pongs.
@@ -424,7 +424,7 @@ fn write_encrypted(
     })
 }
 
-/// How many bytes the kernel has taken; `None` if it takes none now.
+/// Returns the number of bytes that the kernel has taken; `None` if it takes none now.
 fn written(socket: &OwnedFd, bytes: &[u8]) -> std::io::Result<Option<usize>> {
     loop {
         match socket::write_now(socket, bytes) {

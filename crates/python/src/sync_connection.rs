@@ -26,7 +26,7 @@ use crate::sync_send::Outbound;
 use crate::tls::{About, Tls};
 use crate::turn::{Bell, Turn};
 
-/// How long a thread waits for the socket before it looks whether the connection was given up.
+/// The time that a thread waits for the socket before it looks whether the connection was given up.
 pub(crate) const TICK: Duration = Duration::from_secs(1);
 
 /// The part of a synchronous connection that runs for each message. `playfield.websocket.sync` has
@@ -45,9 +45,9 @@ pub struct SyncConnection {
     pub(crate) inbound: Turn<Inbound>,
     /// The thread that receives; 0 for none. Others may read for a moment, to answer pings.
     pub(crate) receiver: AtomicU64,
-    /// How often a thread began to receive.
+    /// The number of times that a thread began to receive.
     pub(crate) receives: AtomicU64,
-    /// How many threads wait to read for a moment.
+    /// The number of threads that wait to read for a moment.
     pub(crate) pumps: AtomicUsize,
     /// Never held while a thread waits.
     outbound: Mutex<Outbound>,
@@ -64,17 +64,18 @@ pub struct SyncConnection {
     give_up_at: Mutex<Option<Instant>>,
     /// Both ends have said that they close.
     pub(crate) over: AtomicBool,
-    /// How many `cork()` are open.
+    /// The number of `cork()` that are open.
     pub(crate) corks: AtomicUsize,
-    /// How many bytes wait for the kernel, as of the last write.
+    /// The number of bytes that wait for the kernel, as of the last write.
     pub(crate) unsent_bytes: AtomicUsize,
-    /// How long a read polls before it waits.
+    /// The time that a read polls before it waits.
     pub(crate) spin: Duration,
     /// Once so many fragments wait, only who receives reads on.
     pub(crate) queue_max: usize,
-    /// How long a receive waits that has no timeout, in seconds; `None` for as long as it takes.
+    /// The time that a receive without a timeout waits, in seconds; `None` for as long as it takes.
     pub(crate) receive_timeout: Option<f64>,
-    /// How many forks came before. The child of a later one must leave the socket alone.
+    /// The number of forks before this connection was made. The child of a later one must leave the
+    /// socket alone.
     forks: usize,
 }
 
@@ -425,7 +426,8 @@ impl SyncConnection {
         Self::pump(slf, timeout)
     }
 
-    /// How many messages wait to be received; `None` while a thread reads, or waits to.
+    /// Returns the number of messages that wait to be received; `None` while a thread reads, or
+    /// waits to.
     #[getter]
     fn _waiting(&self) -> Option<usize> {
         let is_read =
@@ -436,7 +438,7 @@ impl SyncConnection {
         self.inbound.try_take().map(|inbound| inbound.inbox.len())
     }
 
-    /// How often a thread began to receive.
+    /// Returns the number of times that a thread began to receive.
     #[getter]
     fn _receives(&self) -> u64 {
         self.receives.load(Ordering::Relaxed)
@@ -503,8 +505,8 @@ impl SyncConnection {
         }
     }
 
-    /// What TLS has agreed on, `(version, cipher, key_bits, resumed, certificate)`; `None` without
-    /// TLS, and where an `ssl.SSLObject` tells it.
+    /// Returns what TLS has agreed on, `(version, cipher, key_bits, resumed, certificate)`; `None`
+    /// without TLS, and where an `ssl.SSLObject` tells it.
     #[getter]
     fn _tls(&self, py: Python<'_>) -> Option<About> {
         if self.is_forked() { None } else { self.tls.as_ref()?.about(py) }

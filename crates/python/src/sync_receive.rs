@@ -1,4 +1,4 @@
-//! How a synchronous connection receives.
+//! The receiving side of a synchronous connection.
 
 use std::hint;
 use std::os::fd::OwnedFd;
@@ -25,10 +25,10 @@ use crate::sync_connection::{Failure, TICK, deadline};
 use crate::tls::{self, Buffers, RustTls, Tls};
 use crate::turn::{Held, this_thread};
 
-/// How often what the server has sent is read to find out why it takes nothing more.
+/// The most reads of what the server has sent, to find out why it takes nothing more.
 const LAST_READS_MAX: usize = 64;
 
-/// How long a thread waits for the rest of a long message while answers to pings wait for the
+/// The time that a thread waits for the rest of a long message while answers to pings wait for the
 /// kernel.
 const UNSENT_TICK: Duration = Duration::from_millis(50);
 
@@ -77,7 +77,7 @@ enum Control {
     Close(Option<(u16, String)>),
 }
 
-/// How long a read may wait.
+/// The wait that a read may do.
 #[derive(Clone, Copy)]
 pub(crate) enum Wait {
     Not,
@@ -86,7 +86,7 @@ pub(crate) enum Wait {
     Until(Option<Instant>),
 }
 
-/// How a read ended.
+/// The result of a read.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Filled {
     /// Something came, perhaps no message.
@@ -381,8 +381,8 @@ impl SyncConnection {
         })
     }
 
-    /// As [`fill`](Self::fill), with TLS by `rustls`: what has come is decrypted without the
-    /// interpreter's lock, too.
+    /// Works like [`fill`](Self::fill), with TLS by `rustls`: what has come is decrypted without
+    /// the interpreter's lock, too.
     fn fill_encrypted(
         slf: &Bound<'_, Self>,
         inbound: &mut Inbound,
@@ -464,7 +464,7 @@ impl SyncConnection {
         Ok(Filled::Some)
     }
 
-    /// What it means that nothing was read.
+    /// Returns what it means that nothing was read.
     fn unread(&self, py: Python<'_>, errno: Errno) -> Filled {
         match errno {
             Errno::INTR => Filled::Nothing,

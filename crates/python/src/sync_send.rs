@@ -1,4 +1,4 @@
-//! How a synchronous connection sends.
+//! The sending side of a synchronous connection.
 
 use std::os::fd::OwnedFd;
 use std::sync::MutexGuard;
@@ -18,7 +18,7 @@ use crate::sync_connection::{Failure, TICK};
 use crate::tls::{self, RustTls, SslObject, Tls};
 use crate::turn::this_thread;
 
-/// How many bytes of messages are gathered before they are written, even while corked.
+/// The bytes of messages gathered before they are written, even while corked.
 const WRITE_BYTES: usize = 256 << 10;
 
 /// The writing half.
@@ -27,11 +27,11 @@ pub(crate) struct Outbound {
     pub(crate) writer: Writer,
     /// Encrypted bytes to send.
     cipher: Vec<u8>,
-    /// How many bytes at the front of `cipher` are sent.
+    /// The number of bytes sent at the front of `cipher`.
     cipher_sent: usize,
-    /// How many bytes were encrypted.
+    /// The number of bytes encrypted.
     cipher_plain: u64,
-    /// How many bytes the kernel has taken, before encryption.
+    /// The number of bytes that the kernel has taken, before encryption.
     taken: u64,
     /// The thread that sends a message in fragments; 0 for none.
     pub(crate) fragmenter: u64,
@@ -43,7 +43,7 @@ pub(crate) struct Outbound {
     broken: bool,
 }
 
-/// How far a write came.
+/// The result of a write.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Written {
     All,
@@ -72,7 +72,7 @@ impl Outbound {
         self.writer.unsent().len() + self.cipher.len() - self.cipher_sent
     }
 
-    /// What `taken` is once all that was added so far is taken.
+    /// Returns the value of `taken` once all that was added so far is taken.
     fn end(&self) -> u64 {
         self.taken + self.cipher_plain + self.writer.unsent().len() as u64
     }
@@ -413,7 +413,7 @@ fn encrypt_and_write(
     })
 }
 
-/// How many bytes the kernel has taken; `None` if it takes none now.
+/// Returns the number of bytes that the kernel has taken; `None` if it takes none now.
 fn written(socket: &OwnedFd, bytes: &[u8]) -> Result<Option<usize>, Errno> {
     loop {
         match socket::write_now(socket, bytes) {

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use pyo3::prelude::*;
 use pyo3::sync::MutexExt;
 
-/// How long a thread waits until it looks for signals.
+/// The time that a thread waits until it looks for signals.
 const LOOK: Duration = Duration::from_millis(50);
 
 /// The number of the running thread; never 0.

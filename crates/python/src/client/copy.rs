@@ -40,7 +40,7 @@ struct Inner {
     held_bytes: usize,
     /// The changes that are wanted.
     patterns: Vec<Pattern>,
-    /// Those of the last update.
+    /// The changes of the last update.
     changes: Vec<Change>,
 }
 

@@ -76,7 +76,7 @@ pub(crate) enum Event {
     Joined {
         request: u32,
         room: u32,
-        /// What the node said of the room: a dict.
+        /// The node's information about the room: a dict.
         info: Py<PyAny>,
         copy: Py<RoomCopy>,
     },

@@ -66,7 +66,7 @@ fn refused(error: CommandError) -> PyErr {
     Python::attach(|py| exception(py, "Refused", (code.name(), error.to_string())))
 }
 
-/// What does not match the node's schema, as an exception of the package.
+/// Returns a mismatch with the node's schema as an exception of the package.
 fn mismatch(py: Python<'_>, what: String) -> PyErr {
     exception(py, "SchemaError", (what,))
 }
@@ -155,7 +155,7 @@ impl Core {
         Ok(Self { url, inner: Mutex::new(inner) })
     }
 
-    /// Where to connect: host, port, and whether by TLS.
+    /// Returns the address to connect to: host, port, and whether by TLS.
     #[getter]
     fn address(&self) -> (&str, &str, bool) {
         let port = self.url.authority.rsplit(':').next().unwrap_or_default();
@@ -233,7 +233,7 @@ impl Core {
         client.attempt_failed()
     }
 
-    /// How long the attempts took.
+    /// Returns the time that the attempts took.
     #[getter]
     fn tried(&self, py: Python<'_>) -> f64 {
         self.inner(py).client.tried().as_secs_f64()
@@ -259,7 +259,7 @@ impl Core {
         self.inner(py).client.is_full()
     }
 
-    /// How many messages without an answer the node has not confirmed.
+    /// Returns the number of messages without an answer that the node has not confirmed.
     #[getter]
     fn unconfirmed_sends(&self, py: Python<'_>) -> u64 {
         self.inner(py).client.unconfirmed_sends()

@@ -8,7 +8,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList};
 use serde_json::{Number, Value};
 
-/// What is known of a value: its type, or the fields that it has.
+/// The shape of a value, as far as it is known: its type, or the fields that it has.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Shape<'a> {
     Of(&'a Type),

@@ -100,8 +100,8 @@ impl TlsClient {
     }
 }
 
-/// What both ends have agreed on, as `ssl` words it: the version, the cipher, the bits of its key,
-/// whether an earlier connection was resumed, and the server's certificate in DER.
+/// The parameters that both ends have agreed on, as `ssl` words them: the version, the cipher, the
+/// bits of its key, whether an earlier connection was resumed, and the server's certificate in DER.
 pub(crate) type About = (Option<&'static str>, Option<String>, u32, bool, Option<Py<PyBytes>>);
 
 pub(super) fn about(py: Python<'_>, state: &TlsState) -> About {

@@ -6,7 +6,7 @@ use rustls::{AlertDescription, CertificateError, Error, InvalidMessage};
 
 use super::state::NO_LONGER_TLS;
 
-/// What OpenSSL calls `SSL_ERROR_SSL`.
+/// The value of OpenSSL's `SSL_ERROR_SSL`.
 const ERROR_SSL: i32 = 1;
 
 /// The exception for an error, with the attributes that one of `ssl` has.

@@ -22,11 +22,10 @@ pub(crate) use error::exception;
 pub(crate) use object::{CHUNK_BYTES, SslObject};
 pub(crate) use state::TlsState;
 
-/// How many bytes are read at a time.
+/// The bytes read at a time.
 const READ_BYTES: usize = 256 << 10;
 
-/// How many bytes are encrypted before they are written: the server works on them while more are
-/// encrypted.
+/// The bytes encrypted before they are written: the server works on them while more are encrypted.
 pub(crate) const WRITE_BYTES: usize = 64 << 10;
 
 /// TLS whose handshake is done.
@@ -60,7 +59,7 @@ impl Tls {
         }
     }
 
-    /// What both ends have agreed on. An `ssl.SSLObject` tells it itself.
+    /// Returns what both ends have agreed on. An `ssl.SSLObject` tells it itself.
     pub(crate) fn about(&self, py: Python<'_>) -> Option<About> {
         match self {
             Self::Object(_) => None,

@@ -7,16 +7,16 @@ use pyo3::types::PyBytes;
 
 use crate::exit;
 
-/// How many bytes of plaintext are asked for at a time: a record of TLS holds no more.
+/// The bytes of plaintext asked for at a time: a record of TLS holds no more.
 const RECORD_BYTES: usize = 16 << 10;
 
-/// How many bytes of plaintext are given at a time.
+/// The bytes of plaintext given at a time.
 pub(crate) const CHUNK_BYTES: usize = 256 << 10;
 
 /// An `ssl.SSLObject` whose handshake is done, and its buffers.
 #[derive(Debug)]
 pub(crate) struct SslObject {
-    /// What the `SSLObject` wraps.
+    /// The object that the `SSLObject` wraps.
     object: Py<PyAny>,
     incoming: Py<PyAny>,
     outgoing: Py<PyAny>,

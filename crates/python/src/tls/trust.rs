@@ -17,8 +17,8 @@ use rustls_native_certs::CertificateResult;
 
 use crate::exit;
 
-/// Where the root certificates are, as `ssl.get_default_verify_paths()` says: a file, and a folder.
-/// Without both, the system is asked.
+/// The places of the root certificates, as `ssl.get_default_verify_paths()` says: a file, and a
+/// folder. Without both, the system is asked.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Roots {
     pub(crate) file: Option<PathBuf>,
@@ -43,11 +43,11 @@ impl Roots {
     }
 }
 
-/// What a setup was made of. It is made again when that has changed, and after a fork: another
-/// thread of the parent may have held its lock.
+/// The inputs of a setup. It is made again when they have changed, and after a fork: another thread
+/// of the parent may have held its lock.
 type Origin = (Roots, [Option<SystemTime>; 2], usize);
 
-/// How a client is set up that trusts these roots: one setup for all connections, so that they
+/// Returns the setup of clients that trust these roots: one for all connections, so that they
 /// resume each other's TLS sessions.
 ///
 /// Threads take turns by the lock of the interpreter, which is held all the time.
