@@ -8,7 +8,7 @@ use crate::dial::explain;
 use crate::engine::Shared;
 use crate::timers::NEVER;
 
-/// How often a connection runs its program before others get their turn.
+/// The runs of its program that a connection does before others get their turn.
 const RUNS_AT_ONCE: usize = 8;
 
 pub(crate) struct Connection {

@@ -73,9 +73,9 @@ impl Seat {
         (before > 0).then(|| now.saturating_sub(before))
     }
 
-    /// How late an update came, in nanoseconds, compared with the one that came soonest after its
-    /// sync. A version counts the syncs that the room's rate asks for, so it says when the update
-    /// was due. `None` if the room has no rate, and for a snapshot.
+    /// Returns the lateness of an update in nanoseconds, compared with the one that came soonest
+    /// after its sync. A version counts the syncs that the room's rate asks for, so it says when
+    /// the update was due. `None` if the room has no rate, and for a snapshot.
     pub(crate) fn lateness_ns(&mut self, kind: UpdateKind, version: u64, now: u64) -> Option<u64> {
         if self.sync_ns == 0 || kind != UpdateKind::Patch {
             return None;

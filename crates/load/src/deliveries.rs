@@ -9,7 +9,7 @@ use rustix::time::{ClockId, clock_gettime};
 use crate::counts::Counts;
 use crate::stamp::Stamp;
 
-/// How long nothing may have been delivered before a load counts what is missing.
+/// The time without deliveries after which a load counts what is missing.
 const QUIET_NS: u64 = 500_000_000;
 
 /// A subscription of one connection.
@@ -23,7 +23,7 @@ pub(crate) struct Subscription {
     epoch: u64,
     /// The last offset.
     reached: u64,
-    /// Which of the last 64 publications have come; the lowest bit is the last.
+    /// Bits for the last 64 publications that say which have come; the lowest bit is the last.
     seen: u64,
 }
 
@@ -67,7 +67,7 @@ struct Channel {
 pub(crate) struct Ending {
     /// The last offset that is known.
     pub(crate) latest: u64,
-    /// How many subscriptions.
+    /// The number of subscriptions.
     pub(crate) subscriptions: u64,
     /// The sum of the offsets that they have reached.
     pub(crate) reached: u64,
@@ -84,8 +84,8 @@ pub(crate) fn add_ending(endings: &mut Endings, channel: (String, u64), more: En
     own.reached += more.reached;
 }
 
-/// How many deliveries were missing at the end: publications that one subscription has received,
-/// or the node has confirmed, and another has not received.
+/// Returns the number of deliveries missing at the end: publications that one subscription has
+/// received, or the node has confirmed, and another has not received.
 pub(crate) fn missing(endings: &Endings) -> u64 {
     endings.values().map(|end| (end.latest * end.subscriptions).saturating_sub(end.reached)).sum()
 }

@@ -10,8 +10,8 @@ use playfield_client::session::Patience;
 use crate::name::token_of;
 use crate::settings::{LoadError, Settings};
 
-/// How many connections share a source address. Linux assigns about 28,000 ports to one, and
-/// looks for a free one slowly once half of them are taken.
+/// The number of connections that share a source address. Linux assigns about 28,000 ports to one,
+/// and looks for a free one slowly once half of them are taken.
 pub(crate) const PER_SOURCE: usize = 12_000;
 
 /// The node, and the addresses to connect from.

@@ -22,10 +22,10 @@ use crate::settings::{LoadError, Settings};
 use crate::timers::{NEVER, Timers};
 use crate::timings::{AllTimings, Timings};
 
-/// How many connections may wait for their welcome. More would fill the node's backlog.
+/// The most connections that may wait for their welcome. More would fill the node's backlog.
 const OPENING_MAX: usize = 512;
 
-/// How many connections are opened between reads.
+/// The number of connections opened between reads.
 const OPENED_AT_ONCE: usize = 64;
 
 /// The time between two reports of the progress.
@@ -34,16 +34,16 @@ pub(crate) const TICK: Duration = Duration::from_millis(100);
 /// Shorter waits need the alarm: the poll rounds them up to milliseconds.
 const EXACT_NS: u64 = 50_000_000;
 
-/// How many different problems are counted. Others count as `other`.
+/// The most different problems that are counted. Others count as `other`.
 const PROBLEMS_MAX: usize = 32;
 
 /// The token of events that only wake the loop.
 const WAKER: Token = Token(usize::MAX - 1);
 
-/// How long a problem's text may be.
+/// The greatest length of a problem's text.
 const PROBLEM_CHARS_MAX: usize = 300;
 
-/// Who is told how far the load is, and may end it.
+/// The observer of a load's progress, which may end the load.
 pub(crate) trait Control {
     /// Called ten times a second. Returns whether the load goes on.
     fn tick(&mut self, progress: &dyn Fn() -> Progress, interval: &mut Timings) -> bool;
@@ -62,7 +62,7 @@ pub(crate) struct Shared {
     /// Replies since the last report of the progress.
     interval: Timings,
     pub(crate) problems: BTreeMap<String, u64>,
-    /// How many connections are ready for the load, or have failed.
+    /// The number of connections that are ready for the load, or have failed.
     pub(crate) settled: usize,
     /// All are ready.
     pub(crate) is_going: bool,
@@ -146,9 +146,9 @@ pub(crate) struct Engine<'a> {
     connections: Vec<Option<Box<Connection>>>,
     /// The number of the first.
     first: usize,
-    /// How many were opened.
+    /// The number of connections that were opened.
     opened: usize,
-    /// How many wait for their welcome.
+    /// The number of connections that wait for their welcome.
     opening: usize,
     shared: Shared,
     outcome: Outcome,

@@ -12,7 +12,7 @@ use crate::stamp::{STAMP_BYTES, Stamp};
 /// The member of a publication in which the load finds it again.
 pub(crate) const STAMP_MEMBER: &str = "load";
 
-/// How many values are generated to check a step.
+/// The number of values generated to check a step.
 const SAMPLES: u64 = 32;
 
 /// The payload that a step sends.

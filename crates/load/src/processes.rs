@@ -26,13 +26,13 @@ use crate::timings::{AllTimings, Timings};
 /// The most processes of one load.
 pub const PROCESSES_MAX: usize = 1024;
 
-/// How long a load lasts that neither ends by itself nor has a duration.
+/// The duration of a load that neither ends by itself nor has a duration.
 const DURATION: Duration = Duration::from_secs(10);
 
-/// How many ticks of the engine lie between two reports of a worker.
+/// The number of ticks of the engine between two reports of a worker.
 const TICKS: u32 = 10;
 
-/// How many lines of processes may wait to be read.
+/// The most lines of processes that may wait to be read.
 const LINES_MAX: usize = 1024;
 
 /// Runs a load to its end, or until `stop` is set: then what was sent may still be answered.

@@ -1,16 +1,16 @@
-//! How far a load is.
+//! The progress of a load.
 
 use std::fmt::Write as _;
 use std::time::Duration;
 
 use crate::counts::Counts;
 
-/// How far a load is.
+/// The progress of a load.
 #[derive(Clone, Debug, Default)]
 pub struct Progress {
     /// Since it began.
     pub elapsed: Duration,
-    /// How many connections to open.
+    /// The number of connections to open.
     pub connections: usize,
     /// Counts so far.
     pub counts: Counts,

@@ -14,7 +14,7 @@ use crate::timings::{AllTimings, Timings};
 const PERCENTILES: [(&str, f64); 5] =
     [("p50", 50.0), ("p90", 90.0), ("p95", 95.0), ("p99", 99.0), ("p999", 99.9)];
 
-/// How many processes that ended early are named.
+/// The most processes named that ended early.
 const ENDED_EARLY_MAX: usize = 3;
 
 /// The measurements of a load.
@@ -42,9 +42,9 @@ impl Report {
         &self.outcome.problems
     }
 
-    /// How long things took, by name: `connect`, `join`, `ping`, `lateness` of patches, the
-    /// `interval` between those of a room, `delivery` of publications, `reply` to any message.
-    /// `None` if nothing has this name.
+    /// Returns the times that things took, by name: `connect`, `join`, `ping`, `lateness` of
+    /// patches, the `interval` between those of a room, `delivery` of publications, `reply` to any
+    /// message. `None` if nothing has this name.
     #[must_use]
     pub fn timings(&self, name: &str) -> Option<&Timings> {
         let index = AllTimings::NAMES.iter().position(|known| *known == name)?;

@@ -22,15 +22,16 @@ pub const CONNECTIONS_MAX: usize = 10_000_000;
 pub struct Settings {
     /// The node.
     pub url: Url,
-    /// How many connections.
+    /// The number of connections.
     pub connections: usize,
-    /// How many processes share them; 0 for as few as the limit on file descriptors allows.
+    /// The number of processes that share them; 0 for as few as the limit on file descriptors
+    /// allows.
     pub processes: usize,
     /// Over which time connections are opened; zero for as fast as the node answers.
     pub ramp: Duration,
-    /// How long the load lasts once all are connected. Without it, until all scripts have ended.
+    /// The duration of the load once all are connected. Without it, until all scripts have ended.
     pub duration: Option<Duration>,
-    /// How long to wait for a connection, and at the end for answers.
+    /// The time to wait for a connection, and at the end for answers.
     pub timeout: Duration,
     /// The players' display name.
     pub name: String,
@@ -45,21 +46,21 @@ pub struct Settings {
     pub root: Option<PathBuf>,
     /// Addresses to connect from. Without any, several of loopback if there are many connections.
     pub sources: Vec<IpAddr>,
-    /// How many connections keep copies of their rooms' states, to compare their digests.
+    /// The number of connections that keep copies of their rooms' states, to compare their digests.
     pub copies: usize,
     /// Counts, by field, what the connections that keep copies are sent. All must be in one room.
     pub profiler: Option<Profiler>,
-    /// How often each connection sends a ping whose answer is timed.
+    /// The interval of each connection's pings, whose answers are timed.
     pub ping: Option<Duration>,
-    /// How many times as fast the scripts run, for a node whose clock does.
+    /// The factor by which the scripts run faster, for a node whose clock does.
     pub speed: u32,
     /// Polls sockets without waiting once the load has begun, which takes a core. A node on the
     /// same machine then spends no time on waking this program up.
     pub spin: bool,
-    /// How long after the load has begun the lateness of updates and the intervals between them are
-    /// left out.
+    /// The time after the begin of the load for which the lateness of updates and the intervals
+    /// between them are left out.
     pub warm_up: Duration,
-    /// How often the progress is reported, at most ten times a second.
+    /// The interval at which the progress is reported, at most ten times a second.
     pub progress_every: Duration,
     /// Of all random values.
     pub seed: u64,
@@ -76,7 +77,7 @@ pub struct Settings {
 pub struct Worker {
     /// Its number, from 0.
     pub number: usize,
-    /// How many there are.
+    /// The number of workers.
     pub of: usize,
     /// A number that distinguishes the load from others.
     pub run: u64,
@@ -85,7 +86,7 @@ pub struct Worker {
 /// The behavior of some of the connections.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Script {
-    /// How many connections run it, in relation to the others.
+    /// The relative number of connections that run it.
     pub weight: u32,
     /// The token of these connections, as [`Settings::token`], which it replaces.
     pub token: Option<String>,
@@ -109,7 +110,7 @@ pub enum Action {
     Join {
         /// The room's type.
         room_type: String,
-        /// Which room.
+        /// The room to enter.
         enter: Enter,
         /// The options for creating it.
         options: Option<Value>,
@@ -168,7 +169,7 @@ pub enum Action {
         metadata: Vec<(String, Name)>,
         /// Its tags.
         tags: Vec<Name>,
-        /// How commands are answered.
+        /// The answer to commands.
         answer: Answer,
     },
     /// Reports to the fleet, as a device.
@@ -182,7 +183,7 @@ pub enum Action {
     Ping,
     /// Does steps several times.
     Repeat {
-        /// How often; without it, until the load ends.
+        /// The number of times; without it, until the load ends.
         times: Option<u64>,
         /// The time from one begin to the next, however long the steps take.
         every: Option<Duration>,
@@ -198,7 +199,7 @@ pub enum Action {
     Hold,
 }
 
-/// Which room to enter.
+/// The room to enter.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Enter {
     /// Any that is not full, or a new one.
@@ -213,7 +214,7 @@ pub enum Enter {
     Shared {
         /// The begin of the key.
         key: String,
-        /// How many connections share a room.
+        /// The number of connections that share a room.
         connections: usize,
     },
 }
@@ -227,7 +228,7 @@ pub enum Content {
     Bytes(usize),
 }
 
-/// How a device answers commands that want an answer.
+/// The answer of a device to commands that want an answer.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum Answer {
     /// With the payload of the command.

@@ -1,4 +1,4 @@
-//! How long things took, in HdrHistograms of three significant digits.
+//! Times that things took, in HdrHistograms of three significant digits.
 
 use std::time::Duration;
 
@@ -25,7 +25,7 @@ impl Timings {
         let _ = self.0.record(ns.clamp(1, NS_MAX));
     }
 
-    /// How many times were recorded.
+    /// Returns the number of times that were recorded.
     #[must_use]
     pub fn count(&self) -> u64 {
         self.0.len()
@@ -89,7 +89,7 @@ pub(crate) struct AllTimings {
     pub(crate) connect: Timings,
     pub(crate) join: Timings,
     pub(crate) ping: Timings,
-    /// How late patches were.
+    /// The lateness of patches.
     pub(crate) lateness: Timings,
     /// The time between two patches of a room.
     pub(crate) interval: Timings,

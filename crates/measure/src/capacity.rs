@@ -55,7 +55,7 @@ pub struct Plan {
     pub script: Option<String>,
     /// Over TLS, with this certificate.
     pub tls: Option<Certificate>,
-    /// How long each measurement takes.
+    /// The duration of each measurement.
     pub time: Duration,
     /// Measures the room at other sizes and rates, too.
     pub is_whole: bool,

@@ -111,8 +111,9 @@ pub fn nanoseconds(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// How long the threads of this process, pinned to `core`, were runnable but waited: for another
-/// process on the core, or for another machine on the host. Only known on Linux.
+/// Returns the time for which the threads of this process, pinned to `core`, were runnable but
+/// waited: for another process on the core, or for another machine on the host. Only known on
+/// Linux.
 #[must_use]
 pub fn delayed(core: usize) -> Duration {
     delayed_of("self", core)
@@ -140,14 +141,14 @@ fn thread_times(process: &str, column: usize) -> Duration {
     Duration::from_nanos(nanoseconds.sum())
 }
 
-/// How long the host has made a core of this virtual machine wait so far (proc_stat(5): the eighth
-/// value, in hundredths of a second).
+/// Returns the time that the host has made a core of this virtual machine wait so far
+/// (proc_stat(5): the eighth value, in hundredths of a second).
 fn stolen(core: usize) -> Duration {
     Duration::from_millis(10 * core_times(core).get(7).copied().unwrap_or(0))
 }
 
-/// How long a core of this machine has worked for any process so far, or was held up by the host
-/// (proc_stat(5)). Zero where that is not known.
+/// Returns the time for which a core of this machine has worked for any process so far, or was held
+/// up by the host (proc_stat(5)). Zero where that is not known.
 #[must_use]
 pub fn busy(core: usize) -> Duration {
     // User, nice, system and stolen; an interrupt counts for the interrupted.

@@ -187,7 +187,7 @@ impl Server {
         })
     }
 
-    /// How the process ended, if it has: it should serve for as long as this lives.
+    /// Returns how the process ended, if it has: it should serve for as long as this lives.
     ///
     /// # Errors
     /// If the system can't tell.

@@ -11,7 +11,7 @@ use crate::samples::Samples;
 use crate::search::{Search, Steps, Verdict};
 use crate::target::Target;
 
-/// How often the maximum is searched; the median counts.
+/// The number of searches for the maximum; the median counts.
 const SEARCHES: usize = 3;
 /// The steps of a search, as parts of the prediction.
 const COARSE: f64 = 0.1;
@@ -63,7 +63,7 @@ pub struct Proof {
 }
 
 impl Proof {
-    /// How much larger the prediction is, as a part of what was measured.
+    /// Returns the excess of the prediction, as a part of what was measured.
     #[must_use]
     pub fn relative_error(&self) -> f64 {
         f64::from(self.predicted) / f64::from(self.measured.max(1)) - 1.0

@@ -21,10 +21,10 @@ use crate::process::{Server, Usage};
 /// The longest time until all players have joined.
 const JOIN_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// How long the load runs before the measurement begins.
+/// The time for which the load runs before the measurement begins.
 pub(crate) const WARM_UP: Duration = Duration::from_millis(700);
 
-/// How many players a profile looks at.
+/// The number of players that a profile looks at.
 const PROFILED: usize = 8;
 
 /// The longest time to read the node's profile.
@@ -47,7 +47,7 @@ pub struct Certificate {
 pub struct Case {
     /// The type of the rooms.
     pub room_type: String,
-    /// How many rooms.
+    /// The number of rooms.
     pub rooms: usize,
     /// Players in each.
     pub players: usize,
@@ -59,7 +59,7 @@ pub struct Case {
     pub pace: Pace,
     /// Over TLS, with this certificate.
     pub tls: Option<Certificate>,
-    /// How long the measurement takes, in real time.
+    /// The duration of the measurement, in real time.
     pub time: Duration,
     /// Counts, by field, what some of the players are sent.
     pub profiler: Option<Profiler>,
@@ -70,7 +70,7 @@ pub struct Case {
 /// The measurements of a run. Times and counts are of the measurement, without joining and warm-up.
 #[derive(Clone, Debug, Default)]
 pub struct Run {
-    /// How long it took, in the time of the rooms.
+    /// The duration of the run, in the time of the rooms.
     pub room_s: f64,
     /// Rooms.
     pub rooms: usize,

@@ -2,14 +2,14 @@
 
 use std::collections::BTreeMap;
 
-/// How a search goes.
+/// The steps of a search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Steps {
     /// The step up from a size that passes, and down from one that fails, at first.
     pub coarse: u32,
     /// The step between the result and a size that fails.
     pub fine: u32,
-    /// How often a size must pass.
+    /// The number of times that a size must pass.
     pub runs: u32,
 }
 
@@ -72,7 +72,7 @@ impl Search {
         self.failed.as_ref().map(|(size, why)| format!("{size} rooms: {why}"))
     }
 
-    /// How many runs were repeated.
+    /// Returns the number of runs that were repeated.
     #[must_use]
     pub fn repeated(&self) -> usize {
         self.sizes.values().filter(|tried| tried.is_repeated).count()

@@ -8,7 +8,7 @@ use std::ops::RangeInclusive;
 pub struct Target {
     /// Cores for rooms: a shard each.
     pub cores: f64,
-    /// How fast a core is compared with one of this machine.
+    /// The speed of a core compared with one of this machine.
     pub clock: f64,
     /// Memory for rooms and connections, in bytes; infinite without a limit.
     pub memory: f64,
@@ -88,7 +88,7 @@ pub struct Need {
     pub players: usize,
 }
 
-/// How many rooms a machine carries.
+/// The number of rooms that a machine carries.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Answer {
     /// Rooms by CPU time, by bandwidth and by memory; infinite without a limit.

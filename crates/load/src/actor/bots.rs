@@ -19,7 +19,7 @@ pub(super) struct Acting {
     bot: AnyBot,
     /// Messages to send, the next one first.
     sends: VecDeque<BotSend>,
-    /// How long it waits after that, in nanoseconds; 0 before its first turn.
+    /// The wait after that, in nanoseconds; 0 before its first turn.
     wait_ns: u64,
 }
 

@@ -47,7 +47,7 @@ pub(crate) struct Actor {
     asked: VecDeque<Asked>,
     rooms: Vec<Seat>,
     subscriptions: Vec<Subscription>,
-    /// How many publications it has sent in each channel.
+    /// The number of publications that it has sent in each channel.
     published: Vec<(u32, u32)>,
     /// The step that has registered it as a device.
     registered_at: u32,

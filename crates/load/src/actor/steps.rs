@@ -12,10 +12,10 @@ use crate::timers::NEVER;
 /// The most requests of one connection that may wait for answers. Later ones are due, and wait.
 pub(super) const IN_FLIGHT_MAX: usize = 1024;
 
-/// How many steps a connection runs before others get their turn.
+/// The steps that a connection runs before others get their turn.
 const STEPS_AT_ONCE: usize = 64;
 
-/// How many bytes a connection writes before they are sent.
+/// The bytes that a connection writes before they are sent.
 const OUTPUT_MAX: usize = 64 << 10;
 
 /// Why the program does not go on.

@@ -16,7 +16,7 @@ use crate::payload::Payload;
 use crate::random::Random;
 use crate::settings::{Action, Enter, LoadError, MessageKind, Script, Step};
 
-/// How many values of each step are generated to check it.
+/// The number of values of each step generated to check it.
 const SAMPLES: u64 = 32;
 
 /// Everything that connections do.
@@ -26,7 +26,7 @@ pub(crate) struct Programs {
     pub(crate) rooms: Vec<RoomType>,
     /// The names of messages, for their timings.
     pub(crate) messages: Vec<String>,
-    /// How many times as fast they run.
+    /// The factor by which they run faster.
     pub(crate) speed: u32,
     weights: u64,
 }
@@ -114,7 +114,7 @@ pub(crate) enum Op {
     Hold,
 }
 
-/// How a device answers commands.
+/// The answer of a device to commands.
 #[derive(Debug)]
 pub(crate) enum Reaction {
     Echo,

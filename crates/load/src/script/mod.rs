@@ -16,7 +16,7 @@ use crate::settings::{Action, Answer, Content, Enter, LoadError, MessageKind, Sc
 /// The longest script file, in bytes.
 pub const SCRIPT_BYTES_MAX: usize = 1 << 20;
 
-/// How deep repetitions, and values, may be nested.
+/// The greatest depth to which repetitions, and values, may be nested.
 pub const SCRIPT_DEPTH_MAX: usize = 32;
 
 /// The greatest weight of a script.

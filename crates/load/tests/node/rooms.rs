@@ -45,7 +45,7 @@ pub(crate) struct Options {
     pub(crate) stall_ms: u32,
 }
 
-/// How many messages all tallies have handled. Only one test has tallies.
+/// The number of messages that all tallies have handled. Only one test has tallies.
 pub(crate) static HANDLED: AtomicU64 = AtomicU64::new(0);
 
 #[derive(State, Default)]
