@@ -16,9 +16,9 @@ const PERIOD: Duration = Duration::from_secs(6);
 /// The same for all addresses that have not sent the right token lately.
 const BURST_OF_ALL: u32 = 100;
 const PERIOD_OF_ALL: Duration = Duration::from_millis(600);
-/// How many places there are.
+/// The number of places.
 const PLACES: usize = 4096;
-/// How many addresses are known to have sent the right token.
+/// The most addresses that are known to have sent the right token.
 const RIGHT_MAX: usize = 64;
 
 /// The digest of a token.
@@ -99,7 +99,7 @@ impl Attempts {
 }
 
 impl Bucket {
-    /// How long until one more goes into it.
+    /// Returns the time until one more goes into it.
     fn wait(self, burst: u32, period: Duration, now: Duration) -> Duration {
         self.empty_at.saturating_sub(now).saturating_sub(period * (burst - 1))
     }
@@ -109,7 +109,7 @@ impl Bucket {
     }
 }
 
-/// What counts as one address: of IPv6, a network of 64 bits.
+/// Returns the part of an address that counts as one: of IPv6, a network of 64 bits.
 fn counted(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) => {

@@ -1,4 +1,4 @@
-//! Who may use the console.
+//! The check of who may use the console.
 //!
 //! A page of another origin can make a browser send requests to a loopback address, and by DNS
 //! rebinding even read the answers. So, without a token, the `Host` must name the loopback

@@ -60,7 +60,7 @@ impl Console {
         Ok(Self { socket, address, gate: Gate::new(token) })
     }
 
-    /// Where it listens.
+    /// Returns the address on which it listens.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.address
@@ -81,7 +81,7 @@ impl Console {
     }
 }
 
-/// What must be set beside the address that a hint names, if it names one.
+/// Returns what must be set beside the address that a hint names, if it names one.
 fn token_hint(hint: &str, has_token: bool) -> &'static str {
     if !has_token && hint.contains("listen on") { ", and set console_token" } else { "" }
 }

@@ -28,10 +28,10 @@ const SILENCE_MAX: Duration = Duration::from_secs(30);
 const REQUEST_MAX: Duration = Duration::from_secs(10);
 /// The longest body of a request, in bytes.
 const BODY_BYTES_MAX: usize = 256 << 10;
-/// How often it looks whether the node has ended.
+/// The time between two looks whether the node has ended.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
-/// What a browser may do with what the console serves: nothing may be framed, loaded from elsewhere
-/// or sniffed. WebSockets go to the rooms, whose port is another.
+/// The limits for a browser on what the console serves: nothing may be framed, loaded from
+/// elsewhere or sniffed. WebSockets go to the rooms, whose port is another.
 const SECURITY: [(&str, &str); 4] = [
     (
         "content-security-policy",

@@ -1,4 +1,4 @@
-//! How many connections the console serves, and which one makes room for another.
+//! The console's connections: their greatest number, and which one makes room for another.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
 
-/// How many connections there may be. A browser opens up to six.
+/// The most connections at a time. A browser opens up to six.
 pub(crate) const CONNECTIONS_MAX: usize = 64;
 
 /// The places of connections.

@@ -1,4 +1,4 @@
-//! What the node says of its rooms, as JSON for the page.
+//! The node's rooms as JSON for the page.
 
 use std::time::Duration;
 

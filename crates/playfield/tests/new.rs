@@ -23,7 +23,7 @@ impl Folder {
             .unwrap()
     }
 
-    /// What the program says when it fails, which must be one sentence.
+    /// Returns what the program says when it fails, which must be one sentence.
     fn refused(&self, arguments: &[&str]) -> String {
         let output = self.playfield(arguments);
         let said = String::from_utf8(output.stderr).unwrap();

@@ -22,12 +22,12 @@ struct Ready {
 #[reply(u32)]
 struct Visit;
 
-/// What ends the room's wait for its end.
+/// The message that ends the room's wait for its end.
 #[derive(Message)]
 struct LetGo;
 
-/// Where the room of the key "home" waits while it ends. Rooms of other tests, in the same process,
-/// end meanwhile.
+/// The receiver on which the room of the key "home" waits while it ends. Rooms of other tests, in
+/// the same process, end meanwhile.
 static GATE: Mutex<Option<tokio::sync::oneshot::Receiver<()>>> = Mutex::new(None);
 
 #[room(internal(Ready, Visit, LetGo), persist = 1, join_wait_ms = 100, empty_ms = 60_000)]

@@ -18,22 +18,23 @@ use playfield::prelude::*;
 use playfield::store::{DiskStore, Store as _};
 use playfield::{Config, LevelFilter, Server};
 
-/// How many bots play. `PLAYFIELD_ROLLBACK_BOTS=50` has more.
+/// The number of bots that play. `PLAYFIELD_ROLLBACK_BOTS=50` has more.
 const BOTS: usize = 6;
 
-/// How long the test waits for something that must come. Only a failing test waits that long.
+/// The time for which the test waits for something that must come. Only a failing test waits that
+/// long.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// How many bots share a room.
+/// The number of bots that share a room.
 const PER_ROOM: usize = 3;
 
-/// How many acknowledged trades of each bot a build serves, on average, before it ends.
+/// The acknowledged trades of each bot that a build serves, on average, before it ends.
 const TRADES: u64 = 8;
 
-/// How many goods a shop keeps: the oldest goes, so that elements of lists move.
+/// The number of goods that a shop keeps: the oldest goes, so that elements of lists move.
 const GOODS_MAX: usize = 4;
 
-/// What both builds do alike.
+/// The code that both builds share.
 macro_rules! town {
     () => {
         impl Handle<Trade> for Town {
@@ -339,7 +340,7 @@ impl Drop for Node {
     }
 }
 
-/// What bots know, and the test.
+/// The knowledge shared by bots and the test.
 #[derive(Default)]
 struct World {
     url: Mutex<String>,
@@ -387,8 +388,8 @@ async fn play(world: Arc<World>, bot: u32, acknowledged: SyncSender<()>) {
     }
 }
 
-/// What each shop has of the newer build alone: its color, and the labels of goods by their number,
-/// at 0 that of the first entry of its ledger.
+/// The parts of each shop that only the newer build has: its color, and the labels of goods by
+/// their number, at 0 that of the first entry of its ledger.
 type Marks = BTreeMap<u32, (String, BTreeMap<u64, String>)>;
 
 /// Gives each shop a color and its newest good a label, and waits until that is on disk.
@@ -405,7 +406,7 @@ async fn mark(url: &str, bots: u32, round: usize) {
     }
 }
 
-/// What the newest build reads in the store.
+/// Returns what the newest build reads in the store.
 fn marks(store: &Path, bots: u32, trades: &BTreeMap<u32, u64>, build: &str) -> Marks {
     let store = DiskStore::open(store).unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();

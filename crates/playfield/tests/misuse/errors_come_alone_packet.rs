@@ -1,4 +1,4 @@
-//! What is wrong is reported where it is, and nothing else where the types are used.
+//! Errors are reported where they are, and nothing else where the types are used.
 use playfield::packet::Packet;
 
 #[derive(Packet)]

@@ -9,7 +9,7 @@ const KEYWORDS: &str = "abstract as async await become box break const continue 
     pub ref return self Self static struct super trait true try type typeof unsafe unsized use \
     virtual where while yield";
 
-/// What cargo, the compiler or a file system uses otherwise.
+/// The names that cargo, the compiler or a file system uses otherwise.
 const TAKEN: &str = "alloc build core deps examples incremental playfield proc-macro proc_macro std \
     test aux com1 com2 com3 com4 com5 com6 com7 com8 com9 con lpt1 lpt2 lpt3 lpt4 lpt5 lpt6 lpt7 \
     lpt8 lpt9 nul prn";

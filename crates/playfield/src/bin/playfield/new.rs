@@ -68,7 +68,7 @@ fn named(name: &str) -> Result<&'static Template, Usage> {
     })
 }
 
-/// Where a game gets Playfield from.
+/// The source from which a game gets Playfield.
 enum Origin {
     /// A clone: its crate `playfield`, and its TypeScript package.
     Clone { playfield: PathBuf, sdk: PathBuf },

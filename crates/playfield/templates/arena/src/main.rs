@@ -4,15 +4,15 @@ use playfield::prelude::*;
 
 /// Width and height of the arena.
 const SIZE: f32 = 1_000.0;
-/// How far a player sees sparks.
+/// The distance at which a player sees sparks.
 const SIGHT: f32 = 400.0;
-/// How far a ship flies in a tick, and how far a bot.
+/// The distance that a ship flies in a tick, and that of a bot.
 const STEP: f32 = 5.0;
 const BOT_STEP: f32 = 3.0;
-/// How near a ship must come to collect a spark.
+/// The distance at which a ship collects a spark.
 const REACH: f32 = 22.0;
 const SPARKS: u32 = 40;
-/// How many ships there are at least: players, and bots in place of those who are missing.
+/// The least number of ships: players, and bots in place of those who are missing.
 const SHIPS_MIN: usize = 6;
 
 #[derive(State, Default)]

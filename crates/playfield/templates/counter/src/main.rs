@@ -2,11 +2,11 @@
 
 use playfield::prelude::*;
 
-/// What everyone sees.
+/// The state that everyone sees.
 #[derive(State, Default)]
 struct Counter {
     value: i64,
-    /// Who changed it last.
+    /// The player who changed it last.
     last: String,
     players: Map<PlayerId, String>,
 }

@@ -13,7 +13,7 @@ use super::Event;
 use super::group::Group;
 use super::lines::lines;
 
-/// What is built.
+/// The package to build.
 pub(super) struct Target {
     pub(super) folder: PathBuf,
     /// The program, if the package has several.
@@ -27,7 +27,7 @@ pub(super) struct Build {
     began: Instant,
 }
 
-/// What a build has made.
+/// The result of a build.
 #[derive(Debug, Default)]
 pub(super) struct Made {
     /// The programs, by name.

@@ -1,4 +1,4 @@
-//! What a program prints, line by line.
+//! The lines that a program prints.
 
 use std::io::BufRead;
 

@@ -52,19 +52,19 @@ const OPTIONS: &[Opt] = &[
     },
 ];
 
-/// What a build depends on in a package without special needs.
+/// The files on which a build depends in a package without special needs.
 const SOURCES: [&str; 3] = ["src", "Cargo.toml", "build.rs"];
 
-/// Where the console listens by default.
+/// The address on which the console listens by default.
 const CONSOLE: &str = "127.0.0.1:7351";
 
-/// How long a server may take to end; its rooms may save their states.
+/// The time that a server may take to end; its rooms may save their states.
 const STOP_MAX: Duration = Duration::from_secs(20);
 
-/// What a server adds to the line with its address if it has TLS.
+/// The text that a server adds to the line with its address if it has TLS.
 const WITH_TLS: &str = " with TLS";
 
-/// How many events may wait. Threads that send more wait.
+/// The most events that may wait. Threads that send more wait.
 const EVENTS_MAX: usize = 64;
 
 fn help() -> String {
@@ -83,7 +83,7 @@ Options:
     )
 }
 
-/// What happens.
+/// The events that `dev` handles.
 enum Event {
     /// Ctrl-C, or another signal that ends this program.
     Stop,
@@ -192,11 +192,11 @@ struct Dev<'a> {
     watch: Watch,
     target: Target,
     how: How,
-    /// Where types go.
+    /// The file to which types are written.
     types: Option<PathBuf>,
     /// The page's own development server.
     app: Option<App>,
-    /// How many builds and servers were started.
+    /// The number of builds and servers started.
     count: u64,
     /// When the last save was seen.
     saved: Instant,
@@ -220,7 +220,7 @@ struct Writes {
     built_in: Duration,
 }
 
-/// What preceded the start of a server.
+/// The times before the start of a server.
 struct Begins {
     built_in: Duration,
     stopped_in: Duration,

@@ -5,8 +5,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-/// Which build of a program a file is. Whoever has built it: an editor may run cargo beside `dev`,
-/// whose cargo then finds everything fresh.
+/// The identity of a program's build, by its file. It does not matter who has built it: an editor
+/// may run cargo beside `dev`, whose cargo then finds everything fresh.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Program {
     pub(super) path: PathBuf,

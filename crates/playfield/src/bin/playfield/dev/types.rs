@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use super::Event;
 use super::group::Group;
 
-/// How long a program may take to write its types. One that does not know the command serves
+/// The time that a program may take to write its types. One that does not know the command serves
 /// instead, and does not end.
 pub(super) const TYPES_MAX: Duration = Duration::from_secs(10);
 

@@ -1,4 +1,4 @@
-//! Which files have changed.
+//! The files that have changed.
 //!
 //! It compares the times and sizes of files. A library that is called by the system would be
 //! quicker in folders with very many files, but what this program depends on, every game would
@@ -10,7 +10,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
 
-/// How long a change is not seen, at least.
+/// The least time for which a change is not seen.
 const PAUSE_MIN: Duration = Duration::from_millis(20);
 
 /// Looking at the files takes at most one part in this many of a core's time.
@@ -30,7 +30,7 @@ pub(super) struct Watch {
     pause: Duration,
 }
 
-/// What differs after a save.
+/// The parts of a file's metadata that differ after a save.
 #[derive(PartialEq)]
 struct Stamp {
     modified: Option<SystemTime>,
@@ -46,7 +46,7 @@ impl Watch {
         Ok(watch)
     }
 
-    /// How long to wait before the next look.
+    /// Returns the time to wait before the next look.
     pub(super) fn pause(&self) -> Duration {
         self.pause
     }

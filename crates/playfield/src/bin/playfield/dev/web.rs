@@ -12,17 +12,17 @@ use super::Event;
 use super::group::Group;
 use super::lines::lines;
 
-/// Where the page finds the node: the name that Vite passes on.
+/// The variable in which the page finds the node: the name that Vite passes on.
 const PORT: &str = "VITE_PLAYFIELD_PORT";
-/// Where the TypeScript package is that has to be built first.
+/// The variable with the folder of the TypeScript package that has to be built first.
 const SDK: &str = "PLAYFIELD_SDK";
 
 /// An app with a `package.json`, whose script `dev` serves its page.
 pub(super) struct App {
     pub(super) folder: PathBuf,
-    /// It, once it runs.
+    /// The script, once it runs.
     script: Option<Group>,
-    /// Where it serves the page, once it has said so.
+    /// The URL at which it serves the page, once it has said so.
     pub(super) url: Option<String>,
 }
 
