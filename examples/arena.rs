@@ -26,7 +26,7 @@ struct Ship {
     y: f32,
     #[sync(hidden)]
     angle: f32,
-    /// How long a message to the player and back takes; none before the first measurement.
+    /// The time that a message to the player and back takes; none before the first measurement.
     round_trip_ms: Option<u32>,
 }
 

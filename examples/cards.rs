@@ -8,7 +8,7 @@ use std::time::Duration;
 use playfield::load::Turn;
 use playfield::prelude::*;
 
-/// How many cards a player draws on joining.
+/// The number of cards that a player draws on joining.
 const HAND: usize = 5;
 
 #[derive(State, Default)]

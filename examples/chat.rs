@@ -6,7 +6,7 @@
 use playfield::identity::{Jwt, Keys};
 use playfield::prelude::*;
 
-/// How many lines a room keeps.
+/// The number of lines that a room keeps.
 const LINES_MAX: usize = 100;
 
 /// The longest line, in bytes.
@@ -16,7 +16,7 @@ const LINE_BYTES_MAX: usize = 1_000;
 #[derive(State, Default)]
 struct Chat {
     members: Map<PlayerId, String>,
-    /// Those whose connection is lost. They come back and have missed nothing, or leave.
+    /// The players whose connection is lost. They come back and have missed nothing, or leave.
     away: Set<PlayerId>,
     lines: List<Line>,
 }

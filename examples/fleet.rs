@@ -29,7 +29,7 @@ struct Change {
     value: Option<f64>,
 }
 
-/// What the program does with devices, however they are connected.
+/// The program's use of devices, however they are connected.
 #[derive(Default)]
 struct Pumps {
     node: OnceLock<NodeHandle>,

@@ -16,7 +16,7 @@ use playfield::identity::{KeyError, Keys, Signer, Ticket, Tickets};
 use playfield::prelude::*;
 use playfield::{NodeHandle, Reservation, SeatFor};
 
-/// How many play a match.
+/// The number of players in a match.
 const PLAYERS: usize = 2;
 
 /// The lobby. Its members see who waits for which mode, and the matches that are played.

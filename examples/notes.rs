@@ -10,7 +10,7 @@ use playfield::prelude::*;
 #[derive(State, Default)]
 struct Note {
     text: String,
-    /// Where the text is kept.
+    /// The path of the file with the text.
     #[sync(hidden)]
     path: String,
 }

@@ -8,13 +8,13 @@ use playfield::axum::extract::Path;
 use playfield::http::Failure;
 use playfield::prelude::*;
 
-/// What a station's sensors have measured last.
+/// The last measurements of a station's sensors.
 #[derive(State, Default)]
 struct Station {
     readings: Map<String, f64>,
 }
 
-/// How many sensors a station may have.
+/// The most sensors that a station may have.
 const SENSORS_MAX: usize = 100;
 
 /// A sensor has measured something. It comes from outside, to `On`; players can't send it.

@@ -15,10 +15,10 @@ struct Auction {
     patience_ms: u32,
 }
 
-/// What a client may choose when it creates an auction.
+/// The options that a client may choose when it creates an auction.
 #[derive(Data, Default)]
 struct Terms {
-    /// How long to wait for another bid, in milliseconds.
+    /// The time to wait for another bid, in milliseconds.
     patience_ms: u32,
 }
 

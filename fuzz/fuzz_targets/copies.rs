@@ -14,7 +14,7 @@ use playfield_fuzz::VIEWER;
 use playfield_fuzz::input::Input;
 use playfield_state::{DynamicMirror, Mirror, view};
 
-/// As in `crates/state/tests/readers.rs`.
+/// The same list as in `crates/state/tests/readers.rs`.
 const UNKNOWABLE: [&str; 3] = [
     "a value was changed, but it is not in view in this copy",
     "a part of a new value was not sent",

@@ -11,7 +11,7 @@ use libfuzzer_sys::fuzz_target;
 use playfield_fuzz::input::Input;
 use playfield_state::{load, restore, save, save_kept};
 
-/// Where a header ends; see `docs/state.md`.
+/// The end of a header; see `docs/state.md`.
 const HEADER_BYTES: usize = 44;
 const BLOCK_BYTES: usize = 1 << 16;
 

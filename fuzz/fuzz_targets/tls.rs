@@ -19,7 +19,8 @@ static TLS: LazyLock<Tls> = LazyLock::new(|| Tls::new().expect("a self-signed ce
 static CLIENTS: LazyLock<[Arc<ClientConfig>; 2]> =
     LazyLock::new(|| [&rustls::version::TLS12, &rustls::version::TLS13].map(config));
 
-/// What a node may hold for a client that is not done with its handshake, and some.
+/// The most bytes that a node may hold for a client that is not done with its handshake, and some
+/// more.
 const UNSENT_BYTES_MAX: usize = 64 << 10;
 
 fuzz_target!(|data: &[u8]| {

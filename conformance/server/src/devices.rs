@@ -8,7 +8,7 @@ use playfield::prelude::*;
 
 use crate::control::Request;
 
-/// How long an answer may take.
+/// The longest time that an answer may take.
 const ANSWER_MAX: Duration = Duration::from_secs(10);
 
 /// Answers each report, a number, by the number after it.

@@ -78,7 +78,7 @@ pub(crate) struct Unit {
 pub(crate) struct Seat {
     name: String,
     connected: bool,
-    /// How far the player sees.
+    /// The player's sight.
     sight: u32,
     #[sync(owner)]
     purse: u32,

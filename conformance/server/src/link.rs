@@ -241,7 +241,7 @@ impl Link {
     }
 }
 
-/// How much a connection passes, in both directions together.
+/// The bytes that a connection passes, in both directions together.
 struct Limit {
     left: AtomicUsize,
     /// Says whether the ends get an error in place of an end.

@@ -5,10 +5,10 @@ use serde_json::{Value, json};
 /// The clients of a play, each with the room and the channels in which it speaks.
 const CLIENTS: [(&str, &str); 3] = [("ann", "a"), ("bob", "b"), ("eve", "c")];
 
-/// How often each of their connections is cut.
+/// The number of cuts of each of their connections.
 const CUTS: u64 = 25;
 
-/// How many commands each of them makes.
+/// The number of commands that each of them makes.
 const COMMANDS: usize = 50;
 
 /// The history of the first kind has all that is published; that of the second is short.
@@ -108,7 +108,7 @@ struct Said {
     /// In the channels of each kind.
     published: [Vec<Value>; 2],
     visits: u32,
-    /// How many commands were pushed to it, as a device.
+    /// The number of commands pushed to it, as a device.
     pushed: u32,
 }
 

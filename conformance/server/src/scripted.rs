@@ -81,7 +81,7 @@ impl Scripted {
 
 struct Connection<'s> {
     peer: Peer,
-    /// How long there was no connection before.
+    /// The time without a connection before this one.
     away: Duration,
     session: &'s mut Session,
 }

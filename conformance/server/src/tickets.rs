@@ -11,7 +11,7 @@ use crate::control::Request;
 /// Of signatures that prove nothing: everybody may ask for one.
 const SECRET: &[u8] = b"the secret of the scenario server, which everybody knows";
 
-/// How long tickets are valid.
+/// The validity of tickets.
 const VALID: Duration = Duration::from_secs(600);
 
 /// Lets players in by tickets.

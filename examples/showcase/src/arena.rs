@@ -17,7 +17,7 @@ pub struct Arena {
     pub ships: Map<PlayerId, Ship>,
     /// The sparks to collect.
     pub sparks: Map<u32, Spark>,
-    /// Where each player is heading.
+    /// The direction in which each player is heading.
     #[sync(hidden)]
     pub headings: Map<PlayerId, f32>,
 }

@@ -8,7 +8,7 @@ use playfield::prelude::*;
 /// The number of cards in a hand.
 pub const HAND: usize = 5;
 
-/// How long a player may take before a card is played for them.
+/// The time that a player may take before a card is played for them.
 const PATIENCE: Duration = Duration::from_secs(8);
 
 /// The table.

@@ -2,12 +2,12 @@
 
 use playfield::prelude::*;
 
-/// What everyone sees.
+/// The state that everyone sees.
 #[derive(State, Default)]
 pub struct Counter {
     /// The number.
     pub value: i64,
-    /// Who changed it last.
+    /// The player who changed it last.
     pub last: String,
 }
 

@@ -25,7 +25,7 @@ const PLAYER: PlayerId = PlayerId(1);
 pub(super) struct Session {
     lab: Lab,
     tracker: Tracker<Lab>,
-    /// How many counted messages were heard.
+    /// The number of counted messages that were heard.
     heard: u64,
     /// The number of the last request, of any type and of each; and of the first of each type, as
     /// `join 1`, the second, and so on.

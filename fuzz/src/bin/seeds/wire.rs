@@ -98,7 +98,7 @@ fn of_framing(messages: &[Message]) -> io::Result<()> {
     Ok(())
 }
 
-/// How many messages a seed contains in targets where each one is expensive.
+/// The number of messages that a seed contains in targets where each one is expensive.
 const FEW: usize = 4;
 
 /// The largest window, in the settings of the targets with compression.
