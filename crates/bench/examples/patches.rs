@@ -20,7 +20,7 @@ fn main() {
     println!("{{\"colyseus\": {colyseus}, \"entities\": {entities}}}");
 }
 
-/// What the first player is sent, as JSON.
+/// Returns what the first player is sent, as JSON.
 fn sent<W: Workload>(workload: &W) -> String {
     let viewer = workload.players()[0];
     let mut state = workload.state();

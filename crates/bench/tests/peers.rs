@@ -5,8 +5,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-/// What stands before the path of a file, and what ends it. Paths are relative to the file that has
-/// them.
+/// The text before the path of a file, and the text that ends it. Paths are relative to the file
+/// that has them.
 const NAMED: &[(&str, &str, &str)] = &[
     ("rs", "#[path = \"", "\""),
     ("rs", "include_str!(\"", "\""),

@@ -7,11 +7,11 @@ use playfield::prelude::*;
 
 /// Width and height.
 const SIZE: f32 = 2_000.0;
-/// How far a player sees.
+/// The distance at which a player sees.
 const SIGHT: f32 = 250.0;
-/// How many creatures there are.
+/// The number of creatures.
 const CREATURES: u32 = 400;
-/// How far everything moves in a tick.
+/// The distance that everything moves in a tick.
 const STEP: f32 = 4.0;
 
 #[derive(State, Default)]

@@ -187,7 +187,7 @@ impl<P> Peer<P> {
     }
 }
 
-/// How much was read or written: nothing if the socket would block.
+/// Returns the number of bytes read or written: zero if the socket would block.
 fn some(done: io::Result<usize>) -> io::Result<usize> {
     match done {
         Err(error) if error.kind() == ErrorKind::WouldBlock => Ok(0),

@@ -12,7 +12,7 @@ use super::fleet::wrong;
 use super::options::names;
 
 names! {
-    /// How clients connect.
+    /// The transport of clients.
     Transport {
         /// Native framing over TCP.
         Tcp = "tcp",
@@ -28,7 +28,7 @@ pub(crate) const MASK: [u8; 4] = [0x12, 0x34, 0x56, 0x78];
 const KEY: &str = "dGhlIHNhbXBsZSBub25jZQ==";
 const ACCEPT: &str = "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=";
 
-/// How messages are framed.
+/// The framing of messages.
 #[derive(Clone, Copy)]
 pub(crate) struct Dialogue {
     transport: Transport,

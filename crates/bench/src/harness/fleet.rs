@@ -14,7 +14,7 @@ use playfield_client::poll::{Stream, Tls};
 use super::pace::Pace;
 use super::source::Source;
 
-/// How long anything is waited for.
+/// The longest wait for anything.
 const PATIENCE: Duration = Duration::from_secs(60);
 /// The longest time between two looks at the clock.
 const TURN: Duration = Duration::from_millis(100);
@@ -81,7 +81,7 @@ pub(crate) struct Links {
     unfinished: Vec<usize>,
     /// Clients that may read no more now.
     slow: Vec<usize>,
-    /// How many clients have reached what they connected for, by their script.
+    /// The number of clients that have reached what they connected for, by their script.
     pub(crate) ready: usize,
     /// The time of this turn: what is read in it had arrived by then.
     pub(crate) now: Instant,
@@ -93,9 +93,9 @@ struct Link {
     is_connected: bool,
     /// An incomplete message.
     partial: Vec<u8>,
-    /// How many connections there were.
+    /// The number of connections so far.
     connections: usize,
-    /// How fast it reads, if not as fast as it can.
+    /// The speed at which it reads, if not as fast as it can.
     pace: Option<Pace>,
 }
 
@@ -347,7 +347,7 @@ impl Links {
         self.all[client].stream.is_some()
     }
 
-    /// How many clients have a connection.
+    /// Returns the number of clients that have a connection.
     pub(crate) fn open_count(&self) -> usize {
         self.all.iter().filter(|link| link.stream.is_some()).count()
     }

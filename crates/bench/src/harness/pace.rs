@@ -5,11 +5,11 @@ use std::time::{Duration, Instant};
 /// The longest time whose bytes a client may read at once.
 const SAVED_MAX: Duration = Duration::from_millis(50);
 
-/// How many bytes a client reads in a second.
+/// The bytes that a client reads in a second.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Pace {
     per_second: f64,
-    /// How many it may read as of then. Below zero after it has read more.
+    /// The bytes that it may read as of then. Below zero after it has read more.
     left: f64,
     as_of: Instant,
 }
@@ -19,7 +19,7 @@ impl Pace {
         Self { per_second, left: 0.0, as_of: now }
     }
 
-    /// How many bytes may be read now.
+    /// Returns the number of bytes that may be read now.
     pub(crate) fn left(&mut self, now: Instant) -> usize {
         let earned = now.saturating_duration_since(self.as_of).as_secs_f64() * self.per_second;
         let most = SAVED_MAX.as_secs_f64() * self.per_second;

@@ -10,7 +10,7 @@ use super::report::{Record, Report};
 use super::stats::Samples;
 
 names! {
-    /// How much of the work a row does.
+    /// The amount of work that a row does.
     Form {
         /// Only writes or reads.
         Same = "same",
@@ -80,12 +80,12 @@ pub(crate) trait Body {
     /// Runs the operation the given number of times.
     fn run(&self, form: Form, times: u64) -> Run;
 
-    /// How many operations run at the same time.
+    /// Returns the number of operations that run at the same time.
     fn at_once(&self) -> f64 {
         1.0
     }
 
-    /// How many verified operations prove that the unverified form is correct.
+    /// Returns the number of verified operations that prove the unverified form correct.
     fn proof(&self) -> u64 {
         1
     }
@@ -214,7 +214,7 @@ pub(crate) fn all<B: Body>(rows: &[(B, Form)], rounds: u32, round: Duration) -> 
     measured.collect()
 }
 
-/// How many operations take about as long as a round should.
+/// Returns the number of operations that take about as long as a round should.
 pub(crate) fn times(row: &(impl Body + ?Sized), form: Form, round: Duration) -> u64 {
     let mut times = 1;
     loop {

@@ -7,7 +7,8 @@ use std::time::Duration;
 use playfield_client::poll::Stream;
 use socket2::{Domain, Protocol, Socket, Type};
 
-/// How many connections share an address. Past half of its ports, connecting becomes slow.
+/// The number of connections that share an address. Past half of its ports, connecting becomes
+/// slow.
 const PER_ADDRESS: usize = 12_000;
 /// The first of their ports, all below those that the system assigns by itself.
 const FIRST_PORT: usize = 20_000;

@@ -3,10 +3,10 @@
 use std::io;
 use std::thread::{self, JoinHandle};
 
-/// How many connections a thread may have, on either side.
+/// The most connections of a thread, on either side.
 const PER_TABLE: usize = 16_000;
 
-/// How many tables this many connections need.
+/// Returns the number of tables that this many connections need.
 pub(crate) fn needed(connections: usize) -> usize {
     let most = usize::try_from(super::machine::descriptors_max()).unwrap_or(usize::MAX);
     connections.div_ceil(PER_TABLE.min(most.saturating_sub(500)).max(1)).max(1)

@@ -1,4 +1,4 @@
-//! How late rooms tick.
+//! The lateness of rooms' ticks.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
@@ -42,7 +42,8 @@ impl Ticks {
         self.next = number + 1;
     }
 
-    /// How late each tick since the last report was, compared with the least late tick of all.
+    /// Returns the lateness of each tick since the last report, compared with the least late tick
+    /// of all.
     pub(crate) fn report(&mut self) -> Vec<Duration> {
         let late = |offset: i64| Duration::from_nanos(offset.abs_diff(self.least));
         std::mem::take(&mut self.offsets).into_iter().map(late).collect()
@@ -71,7 +72,7 @@ impl AllTicks {
         rooms.insert(room.to_owned(), ticks);
     }
 
-    /// How late each tick since the last report was, in ns.
+    /// Returns the lateness of each tick since the last report, in ns.
     pub(crate) fn report_ns(&self) -> Vec<u64> {
         let mut rooms = self.rooms.lock().unwrap_or_else(PoisonError::into_inner);
         rooms.values_mut().flat_map(Ticks::report).map(nanoseconds).collect()

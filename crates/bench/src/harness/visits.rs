@@ -7,7 +7,7 @@ use playfield_wire::server::ServerMessage;
 use super::dialogue::{Dialogue, FORMAT, Frame, Transport};
 use super::fleet::{Fleet, Links, Script, wrong};
 
-/// How many connections are opened at once.
+/// The number of connections opened at once.
 pub(crate) const AT_ONCE: usize = 32;
 
 /// An answer so far.

@@ -9,7 +9,7 @@ use super::figure::{Ref, is_suite};
 use super::file::{Results, Row};
 use super::{FOLDER, at, error};
 
-/// What is recorded: the commands of each suite, and the results of those that have been recorded.
+/// The records: the commands of each suite, and the results of those that have been recorded.
 #[derive(Default)]
 pub(super) struct Library {
     pub(super) commands: BTreeMap<String, Vec<String>>,

@@ -77,7 +77,7 @@ at once, each by a client of its own. The node and the clients share all cores."
 
 pub(crate) const ROLE: Role = Role { name: "messages", log: "error", serve: host };
 
-/// How many bytes of a message are in its answer.
+/// The number of a message's bytes that are in its answer.
 const ECHOED: usize = 8;
 /// The largest window: the numbers of its requests all take one byte.
 const WINDOW_MAX: usize = 100;
@@ -313,10 +313,10 @@ struct Clients {
     dialogue: Dialogue,
     window: Vec<u8>,
     answers: Vec<Vec<u8>>,
-    /// How many of its window are answered, by client.
+    /// The number of answered requests of its window, by client.
     answered_by: Vec<u8>,
     answered: u64,
-    /// How many clients wait for answers.
+    /// The number of clients that wait for answers.
     waiting: usize,
     is_over: bool,
     corrupt: bool,
@@ -452,7 +452,7 @@ impl Counted {
 }
 
 impl Answer for Counted {
-    /// How many bytes were read.
+    /// The number of bytes that were read.
     type Peer = usize;
 
     fn answer<'a>(

@@ -42,11 +42,11 @@ process.",
 
 const FORMAT: Format = Format::Packed;
 const FRAMING: Framing = Framing { message_bytes_max: 1 << 16 };
-/// How many other devices there are.
+/// The number of other devices.
 const OTHERS: usize = 100_000;
-/// How many other channels there are.
+/// The number of other channels.
 const OTHER_CHANNELS: usize = 100;
-/// How many ids and names take turns.
+/// The number of ids and names that take turns.
 const NAMES: usize = 1_024;
 /// The payload of a publication.
 const PAYLOAD: [u8; 32] = *b"a payload that is the usual size";

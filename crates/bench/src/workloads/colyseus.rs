@@ -29,10 +29,10 @@ pub struct Table {
     players: Map<PlayerId, Seat>,
     #[sync(owner)]
     hands: Map<PlayerId, Hand>,
-    /// How many players a room waits for before its clock starts.
+    /// The number of players that a room waits for before its clock starts.
     #[sync(hidden)]
     pub(crate) size: u64,
-    /// How many inputs a room has handled.
+    /// The number of inputs that a room has handled.
     #[sync(hidden)]
     pub(crate) inputs: u64,
     /// Extra work of rooms with this workload.
@@ -43,11 +43,11 @@ pub struct Table {
 /// Extra work of a room, beyond the workload.
 #[derive(Debug, Default)]
 pub(crate) struct Setup {
-    /// How many seats are taken when it begins.
+    /// The number of seats taken when it begins.
     pub(crate) seats: u64,
-    /// How long each tick works besides.
+    /// The extra work of each tick.
     pub(crate) tick: Duration,
-    /// How long it works for each input.
+    /// The work for each input.
     pub(crate) input: Duration,
 }
 

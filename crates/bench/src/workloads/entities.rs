@@ -12,13 +12,13 @@ use super::{Workload, same_map};
 /// The width and height of the plane, unless it is stated.
 const PLANE: i32 = 1_000;
 
-/// How far a player sees in each direction.
+/// The distance at which a player sees in each direction.
 const WINDOW: i32 = 25;
 
-/// How far a player sees in worlds with a radius.
+/// The distance at which a player sees in worlds with a radius.
 const RADIUS: i32 = 126;
 
-/// How many entities a player sees in a crowd.
+/// The number of entities that a player sees in a crowd.
 const NEAREST: usize = 64;
 
 /// The workload's size.
@@ -26,11 +26,11 @@ const NEAREST: usize = 64;
 pub struct Entities<S> {
     players: u64,
     entities: u32,
-    /// How many entities move per step.
+    /// The number of entities that move per step.
     changed: u32,
     /// The distance, in order, between entities that move in one step; 1 means adjacent.
     apart: u64,
-    /// How many players move per step.
+    /// The number of players that move per step.
     moving: u64,
     /// Each step also borrows all players and entities mutably.
     borrowing: bool,
@@ -274,7 +274,7 @@ fn hp(entity: u32) -> u16 {
     (100 + entity % 50) as u16
 }
 
-/// What a player sees, by number.
+/// Returns what a player sees, by number.
 fn seen<S: Plane>(model: &Model, avatar: Spot) -> Vec<(&u32, &Spot)> {
     let mut seen: Vec<_> =
         model.entities.iter().filter(|(_, spot)| S::sees(avatar, **spot)).collect();
@@ -289,8 +289,8 @@ fn seen<S: Plane>(model: &Model, avatar: Spot) -> Vec<(&u32, &Spot)> {
 }
 
 impl<S: Plane> Entities<S> {
-    /// How many entities of those that move in a step are in sight afterwards, summed over all
-    /// players.
+    /// Returns the number of entities that move in a step and are in sight afterwards, summed over
+    /// all players.
     pub fn changed_in_sight(&self, model: &Model, iteration: u64) -> u64 {
         let mut has_moved = vec![false; self.entities as usize];
         self.entities_of(iteration).for_each(|number| has_moved[number as usize] = true);

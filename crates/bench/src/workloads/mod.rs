@@ -42,18 +42,19 @@ pub trait Workload {
     /// Whether a copy contains what only the viewer sees of the model, and nothing that others own.
     fn matches_own(&self, copy: &Self::State, model: &Self::Model, viewer: PlayerId) -> bool;
 
-    /// What everyone sees of the model, as the members of a tree copy in this format.
+    /// Returns what everyone sees of the model, as the members of a tree copy in this format.
     fn shared_tree(
         &self,
         model: &Self::Model,
         format: TreeFormat,
     ) -> serde_json::Map<String, Value>;
 
-    /// What only one player sees of the model: one more member, with its name.
+    /// Returns what only one player sees of the model: one more member, with its name.
     fn own_tree(&self, model: &Self::Model, viewer: PlayerId) -> (&'static str, Value);
 }
 
-/// How many hands change per step: the fraction of the players, rounded down, but at least one.
+/// Returns the number of hands that change per step: the fraction of the players, rounded down, but
+/// at least one.
 pub fn hands_changed(players: u64, fraction: f64) -> u64 {
     ((players as f64 * fraction) as u64).max(1)
 }

@@ -1,5 +1,5 @@
-//! What the node answers to attackers: cuts it into messages, and counts them by kind. Bodies are
-//! skipped, except short ones that attackers need.
+//! Reads the node's answers to attackers: cuts them into messages, and counts these by kind. Bodies
+//! are skipped, except short ones that attackers need.
 
 /// The kinds of messages that matter, as `packed` numbers them.
 pub(super) mod kind {
@@ -16,11 +16,11 @@ pub(super) mod kind {
 /// The bytes of a header: the length of the message that follows.
 const HEADER_BYTES: usize = 4;
 
-/// What of a message has arrived.
+/// The part of a message that has arrived.
 #[derive(Default)]
 pub(super) struct Answers {
     header: Vec<u8>,
-    /// How much of the message is still to come.
+    /// The bytes of the message that are still to come.
     left: usize,
     kind: u8,
     /// The body, if it is kept.

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::answers::kind;
 
-/// What attackers do.
+/// The actions of attackers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Attack {
     /// Nothing.
@@ -48,7 +48,7 @@ pub(super) enum Attack {
     ConsolePolls,
 }
 
-/// How an effect is counted.
+/// The way to count an effect.
 #[derive(Clone, Copy)]
 pub(super) enum Count {
     /// Nothing is to be counted.
@@ -72,7 +72,7 @@ pub(super) enum Count {
     Pages,
 }
 
-/// What an attack must have caused.
+/// The effect that an attack must have caused.
 #[derive(Clone, Copy)]
 pub(super) struct Effect {
     pub(super) name: &'static str,
@@ -81,7 +81,7 @@ pub(super) struct Effect {
     per_second_min: f64,
 }
 
-/// How many connections attack, unless options say otherwise.
+/// The number of connections that attack, unless options say otherwise.
 pub(super) const CONNECTIONS: usize = 1000;
 
 impl Effect {
@@ -95,7 +95,7 @@ impl Effect {
     }
 }
 
-/// How many addresses a session that is replayed comes from.
+/// The number of addresses that a replayed session comes from.
 const ADDRESSES_PER_REPLAY: usize = 5;
 
 impl Attack {
@@ -149,7 +149,7 @@ impl Attack {
         Effect { name, count, per_second_min }
     }
 
-    /// How many attackers there are, if `connections` is the usual number.
+    /// Returns the number of attackers, if `connections` is the usual number.
     pub(super) fn attackers(self, connections: usize) -> usize {
         match self {
             Self::None => 0,
@@ -162,7 +162,7 @@ impl Attack {
         }
     }
 
-    /// How many addresses each attacker connects from, in turn.
+    /// Returns the number of addresses that each attacker connects from, in turn.
     pub(super) fn addresses(self) -> usize {
         if self == Self::Replays { ADDRESSES_PER_REPLAY } else { 1 }
     }
@@ -172,7 +172,7 @@ impl Attack {
         matches!(self, Self::Resumes | Self::Replays)
     }
 
-    /// How many shards the node has.
+    /// Returns the number of the node's shards.
     pub(super) fn shards(self) -> usize {
         if self == Self::ResyncsAcross { 2 } else { 1 }
     }

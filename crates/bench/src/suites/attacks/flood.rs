@@ -19,11 +19,11 @@ use super::server::{FAT_BYTES, Places, Stats};
 use crate::harness::fleet::{Fleet, Links, Next, Script};
 use crate::harness::source::Source;
 
-/// How long attackers may take to get ready.
+/// The time that attackers may take to get ready.
 const PATIENCE: Duration = Duration::from_secs(60);
 /// By how much attackers are nicer than players.
 const NICE: i32 = 10;
-/// How much of a batch is written at once: as much as is kept of it if the socket is full.
+/// The part of a batch that is written at once: as much as is kept of it if the socket is full.
 const WRITE_BYTES: usize = 16 << 10;
 /// The most that an attacker writes before the others, and what has come, get their turn.
 const TURN_BYTES: usize = 64 << 10;
@@ -109,7 +109,7 @@ impl Flood {
 pub(super) struct Done {
     pub(super) sent: u64,
     pub(super) received: u64,
-    /// How many connections were opened, including replacements.
+    /// The number of connections that were opened, including replacements.
     pub(super) connections: u64,
     /// Whole messages that were received, by kind.
     pub(super) answers: [u64; 256],
@@ -117,9 +117,9 @@ pub(super) struct Done {
     pub(super) flights: u64,
     /// Answers of the console.
     pub(super) pages: u64,
-    /// How often sessions were resumed and received all snapshots.
+    /// The number of times that sessions were resumed and received all snapshots.
     pub(super) resumed: u64,
-    /// How many attackers were connected in the end.
+    /// The number of attackers connected in the end.
     pub(super) live: usize,
 }
 
@@ -176,9 +176,9 @@ struct Attackers {
 struct Attacker {
     /// The connection before, if it stays open until the node closes it.
     _replaced: Option<Stream>,
-    /// How often it has connected.
+    /// The number of times that it has connected.
     connections: usize,
-    /// How much of the batch is sent.
+    /// The bytes of the batch that are sent.
     batched: usize,
     answers: Answers,
     is_answered: bool,

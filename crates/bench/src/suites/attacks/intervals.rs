@@ -1,8 +1,8 @@
-//! How long a player waited for patches that were due at a steady rate.
+//! The waits of a player for patches that were due at a steady rate.
 
 use std::time::Duration;
 
-/// How often a patch is due.
+/// The interval at which patches are due.
 const PERIOD: Duration = Duration::from_millis(50);
 
 /// The waits of one player. A freeze counts once for each patch that was due meanwhile, so that a
@@ -11,9 +11,9 @@ const PERIOD: Duration = Duration::from_millis(50);
 pub(super) struct Intervals {
     /// The wait at each due time, in ms.
     pub(super) waits_ms: Vec<f64>,
-    /// How many patches have arrived.
+    /// The number of patches that have arrived.
     pub(super) patches: u64,
-    /// How many due times had none.
+    /// The number of due times without a patch.
     pub(super) missed: u64,
 }
 
@@ -43,7 +43,7 @@ impl Intervals {
         }
     }
 
-    /// Which share of the patches that were due is missing, in percent.
+    /// Returns the share of the patches that were due and are missing, in percent.
     pub(super) fn missed_percent(&self) -> f64 {
         self.missed as f64 * 100.0 / (self.patches + self.missed).max(1) as f64
     }

@@ -70,23 +70,23 @@ other processes are the reason why not, the row is not measured: the exit status
     run,
 };
 
-/// How often a player loses its connection and comes back.
+/// The interval at which a player loses its connection and comes back.
 const RETURN_EVERY: Duration = Duration::from_secs(1);
 
-/// What was observed during an attack.
+/// The observations during an attack.
 struct Watched {
     before: Stats,
     after: Stats,
     done: Done,
     time: Duration,
     intervals: Intervals,
-    /// How long the slowest join took.
+    /// The time that the slowest join took.
     join_ms: f64,
-    /// How long each return took.
+    /// The time that each return took.
     returns_ms: Vec<f64>,
-    /// How many messages the players sent.
+    /// The number of messages that the players sent.
     own_messages: u64,
-    /// What was wrong.
+    /// The faults that were found.
     faults: Vec<String>,
 }
 
@@ -205,15 +205,15 @@ fn run(options: &Options, report: &mut Report<'_>) -> Result<(), Failure> {
 }
 
 impl Watched {
-    /// What the attack has caused.
+    /// Returns the effect that the attack has had.
     fn effect(&self, attack: Attack) -> u64 {
         let (stats, own_returns) = ([&self.before, &self.after], self.returns_ms.len() as u64);
         self.done.effect(attack.effect().count, stats, self.own_messages, own_returns)
     }
 }
 
-/// What is wrong in a row, and what may be due to the machine: an attack that is weak, or players
-/// that were not served.
+/// Returns what is wrong in a row, and what may be due to the machine: an attack that is weak, or
+/// players that were not served.
 fn findings(
     attack: Attack,
     options: &Options,

@@ -13,7 +13,7 @@ use super::script::frame;
 
 const FORMAT: Format = Format::Packed;
 
-/// What to do next.
+/// The next action.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Next {
     Wait,
@@ -31,13 +31,13 @@ pub(super) struct Session {
     requests: u32,
     /// The rooms that it is in, with their epochs.
     rooms: Vec<(RoomNumber, u64)>,
-    /// How many snapshots have arrived on this connection.
+    /// The number of snapshots that have arrived on this connection.
     snapshots: usize,
     /// Whether the connection resumed the session.
     is_resumed: bool,
-    /// How often it was resumed and received a snapshot of each room.
+    /// The number of times that it was resumed and received a snapshot of each room.
     pub(super) resumed: u64,
-    /// It has joined all rooms.
+    /// The session has joined all rooms.
     pub(super) is_ready: bool,
 }
 

@@ -1,4 +1,4 @@
-//! What attackers send, whatever the node answers.
+//! The bytes that attackers send, whatever the node answers.
 
 use std::io;
 
@@ -13,16 +13,16 @@ use super::attack::Attack;
 use super::server::Places;
 use crate::harness::tls;
 
-/// How much a connection sends at once.
+/// The bytes that a connection sends at once.
 const BATCH_BYTES: usize = 64 << 10;
 /// The length of the longest messages: the node's default limit.
 const LONGEST_BYTES: usize = 1 << 20;
-/// How often the id of a device is registered: less than the node allows in a burst.
+/// The number of times that the id of a device is registered: less than the node allows in a burst.
 const TAKE_OVERS: usize = 40;
 /// The number that the first room of a session has.
 const FIRST_ROOM: RoomNumber = RoomNumber(1);
 
-/// What each attacker sends: the opening once, then the batch in a loop.
+/// The bytes that each attacker sends: the opening once, then the batch in a loop.
 pub(super) struct Script {
     pub(super) opening: Vec<u8>,
     pub(super) batch: Vec<u8>,
@@ -137,7 +137,7 @@ fn longest(format: Format, is_pairs: bool) -> ClientMessage<'static> {
     list((0..count).map(pair).collect())
 }
 
-/// What the page of the console asks for, for a while.
+/// Returns the requests that the console's page sends for a while.
 fn polls(places: &Places) -> Vec<u8> {
     let states = places.fat.iter().map(|room| format!("rooms/{room}?messages"));
     let lists = ["node".to_owned(), "rooms?order=slowest&limit=500".to_owned()];

@@ -10,17 +10,17 @@ use crate::harness::report::Report;
 /// If others take more than this of one of the cores, the machine is busy.
 const OTHERS_MAX: f64 = 0.1;
 
-/// What a row has shown.
+/// The verdict on a row.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
     Right,
-    /// What was wrong.
+    /// The faults that were found.
     Wrong(Vec<String>),
     /// Why nothing can be said.
     Unmeasured(String),
 }
 
-/// How much of the two cores is taken by neither the node nor its clients.
+/// The use of the two cores by others than the node and its clients.
 pub(super) struct Others {
     began: Instant,
     /// Of each core: how long it was busy, and how long with this benchmark.

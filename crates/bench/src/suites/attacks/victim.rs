@@ -19,7 +19,7 @@ use super::intervals::Intervals;
 use super::script::frame;
 use super::server::Watched;
 
-/// How long to wait for a patch before the watch fails.
+/// The time to wait for a patch before the watch fails.
 const PATIENCE: Duration = Duration::from_secs(30);
 /// The least number of intervals in a second. With fewer, the player was not served, and the watch
 /// goes on.
@@ -37,7 +37,7 @@ pub(super) struct Victim {
     version: Option<u64>,
     /// Names the session for a return.
     token: Vec<u8>,
-    /// What of the node's messages counts for a return.
+    /// The part of the node's messages that counts for a return.
     received: Received,
     /// The number of the room in the session, and its epoch.
     room: (RoomNumber, u64),
@@ -45,18 +45,18 @@ pub(super) struct Victim {
     requests: u32,
     /// The tick that the room says is its last.
     last_tick: Option<u64>,
-    /// It expects the welcome of a resumed session.
+    /// The client expects the welcome of a resumed session.
     returns: bool,
     corrupt: bool,
-    /// How long it took until the first snapshot was there.
+    /// The time until the first snapshot was there.
     pub(super) join_ms: f64,
-    /// How many messages it has sent.
+    /// The number of messages that it has sent.
     pub(super) sent: u64,
     /// When the last patch arrived.
     last: Option<Instant>,
     /// The waits for patches.
     pub(super) intervals: Intervals,
-    /// What was wrong, if anything.
+    /// The fault, if there was one.
     pub(super) fault: Option<String>,
 }
 

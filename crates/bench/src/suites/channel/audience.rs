@@ -15,9 +15,9 @@ use crate::harness::dialogue::{Dialogue, FORMAT, Frame, Transport};
 use crate::harness::fleet::{Fleet, Links, Script, wrong};
 use crate::harness::source::Source;
 
-/// How many connections are opened at once.
+/// The number of connections opened at once.
 const OPENING_MAX: usize = 64;
-/// How many publications may be on their way, if subscribers read more slowly than the server
+/// The most publications that may be on their way, if subscribers read more slowly than the server
 /// writes.
 const ON_THEIR_WAY_MAX: usize = 4;
 const WS: Dialogue = Dialogue::new(Transport::WebSocket);
@@ -47,7 +47,7 @@ pub(super) struct Audience {
     sent: VecDeque<Sent>,
     /// The last offset.
     last: u64,
-    /// How many publications were acknowledged.
+    /// The number of publications that were acknowledged.
     published: u64,
     returned: Returned,
     pub(super) compared: u64,

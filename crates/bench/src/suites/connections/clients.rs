@@ -17,7 +17,7 @@ use crate::harness::fleet::{Fleet, Links, Next, Script, wrong};
 use crate::harness::source::Source;
 use crate::harness::tables;
 
-/// How many connections of a thread are opened at once.
+/// The number of a thread's connections that are opened at once.
 const OPENING_MAX: usize = 64;
 
 /// The heartbeats of connected clients.
@@ -32,7 +32,7 @@ pub(super) enum Beat {
 /// The results of the clients of a thread.
 #[derive(Clone, Default)]
 pub(super) struct Done {
-    /// How many have a session, and are connected.
+    /// The number of clients that have a session, and are connected.
     pub(super) connected: u64,
     pub(super) compared: u64,
     /// Heartbeats that were sent, and those that were answered as they should be.
@@ -163,7 +163,7 @@ struct Heartbeats {
     waiting: u64,
     beat: Beat,
     began: Instant,
-    /// How many staggered heartbeats were due.
+    /// The number of staggered heartbeats that were due.
     beats: u64,
     /// The number up to which answered heartbeats are followed by more.
     follow_to: u64,

@@ -12,7 +12,7 @@ pub(super) struct Case {
     pub(super) measure: fn(&Options) -> Measured,
 }
 
-/// How many values change per sync, in cases with many changes.
+/// The number of values that change per sync, in cases with many changes.
 const MANY: u32 = 100;
 
 #[derive(State, Default)]

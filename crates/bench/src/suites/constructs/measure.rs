@@ -24,10 +24,10 @@ pub(super) struct Measured {
     pub(super) verified: bool,
 }
 
-/// How many unmeasured syncs come first.
+/// The number of unmeasured syncs that come first.
 const WARM_UP: u32 = 50;
 
-/// How often, in syncs, the copy is compared with the whole state.
+/// The interval, in syncs, at which the copy is compared with the whole state.
 const COMPARE_EVERY: u32 = 100;
 
 /// Measures a state in which `step` makes `changes` changes before each sync.

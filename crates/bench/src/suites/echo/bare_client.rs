@@ -17,7 +17,7 @@ use crate::harness::fleet::wrong;
 use crate::harness::machine::process_cpu;
 
 const INPUT_BYTES: usize = 256 << 10;
-/// How long it waits for anything.
+/// The longest wait for anything.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// The work of one client in a round.

@@ -62,7 +62,7 @@ struct Peer {
     answered: u64,
     /// The next reply's place in the cycle, in bytes or in frames.
     read_at: usize,
-    /// How many frames are to be sent.
+    /// The number of frames to be sent.
     due: u64,
     /// Numbers of frames, and when they were sent or should have been, in nanoseconds.
     marks: VecDeque<(u64, u64)>,

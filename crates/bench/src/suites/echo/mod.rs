@@ -36,7 +36,7 @@ pub(crate) use server::ROLE;
 
 /// The length before each frame.
 const PREFIX_BYTES: usize = 4;
-/// How long clients send before they are measured.
+/// The time for which clients send before they are measured.
 const WARM_UP: Duration = Duration::from_millis(300);
 /// The largest window: the numbers of its requests all take two bytes.
 const WINDOW_MAX: usize = 1_000;
@@ -80,7 +80,7 @@ names! {
 }
 
 names! {
-    /// Which clients drive the server. All but the lean ones measure themselves as much as the
+    /// The clients that drive the server. All but the lean ones measure themselves as much as the
     /// server, so they run without a baseline.
     Client {
         /// Sockets, and as little around them as there can be.
@@ -216,7 +216,7 @@ pub(crate) struct Outcome {
     driver_cpu: Duration,
     resident: u64,
     times: Timings,
-    /// How much later than they should have been messages were sent, in an open loop.
+    /// The delays of messages that were sent later than they should have been, in an open loop.
     late: Timings,
     /// The first fault, if there was one.
     pub(crate) fault: Option<String>,

@@ -21,12 +21,12 @@ use crate::harness::Side;
 use crate::harness::machine::process_cpu;
 use crate::harness::process::Server;
 
-/// How long anything is waited for.
+/// The longest wait for anything.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// How many messages of a client differ.
+/// The number of a client's messages that differ.
 const CYCLE: usize = 1_021;
 
-/// What all clients have done so far.
+/// The work of all clients so far.
 #[derive(Default)]
 struct Tally {
     answered: Cell<u64>,

@@ -1,4 +1,4 @@
-//! What clients send, again and again, and what must come back.
+//! The bytes that clients send, again and again, and those that must come back.
 
 use playfield_wire::client::{self, ClientMessage};
 use playfield_wire::message::MessageRef;
@@ -43,8 +43,8 @@ impl Cycle {
         (place + bytes) % self.bytes()
     }
 
-    /// How much of `input`, which begins at this place, is as it should be: in full, or in whole
-    /// frames.
+    /// Returns the length of the part of `input`, which begins at this place, that is as it should
+    /// be: in full, or in whole frames.
     pub(super) fn agrees(&self, place: usize, input: &[u8]) -> usize {
         let mut agreed = 0;
         while agreed < input.len() {
@@ -60,9 +60,9 @@ impl Cycle {
     }
 }
 
-/// How what comes back is compared.
+/// The way to compare what comes back.
 pub(super) enum Replies {
-    /// It is these bytes, and nothing else.
+    /// Exactly these bytes, and nothing else.
     Stream(Cycle),
     /// Between these frames other messages may come.
     Frames(Cycle),
@@ -140,8 +140,8 @@ impl Traffic {
     }
 }
 
-/// How many frames of this size differ: more than are under way, so that one that comes twice or in
-/// the place of another is noticed.
+/// Returns the number of frames of this size that differ: more than are under way, so that one that
+/// comes twice or in the place of another is noticed.
 fn frames(window: usize, frame_bytes: usize) -> usize {
     (CYCLE_BYTES / frame_bytes).min(FRAMES_MAX).max(window + 1)
 }

@@ -7,11 +7,11 @@ use jsonwebtoken::{DecodingKey, Validation, decode};
 use playfield::identity::{Jwt, Keys, Signer};
 use serde_json::{Map, Value, json};
 
-/// Who issues the tokens, and for whom.
+/// The issuer of the tokens, and their audience.
 const ISSUER: &str = "https://login.example.com";
 const AUDIENCE: &str = "bench";
 
-/// How many users there are. Each has a token.
+/// The number of users. Each has a token.
 const USERS: usize = 64;
 
 /// An algorithm, with the key pair of the tests.
@@ -64,7 +64,7 @@ impl Algorithm {
         self.of == jsonwebtoken::Algorithm::HS256
     }
 
-    /// What a node verifies tokens with.
+    /// Returns the verifier that a node uses for tokens.
     pub(super) fn jwt(self) -> io::Result<Jwt> {
         let keys =
             if self.is_secret() { Keys::secret(self.public) } else { Keys::pem(self.public) };

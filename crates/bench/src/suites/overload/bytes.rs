@@ -13,7 +13,7 @@ use crate::suites::rooms::{Options as Case, Setup};
 /// cost. Every other one reads slowly.
 const ROOMS: u32 = 40;
 
-/// How many move in each room, so that a patch is long.
+/// The number of seats that move in each room, so that a patch is long.
 const SEATS: u64 = 600;
 
 pub(super) fn measure(options: &Options) -> Result<Record, Failure> {

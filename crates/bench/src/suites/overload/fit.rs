@@ -1,4 +1,4 @@
-//! How many rooms fit.
+//! The search for the number of rooms that fit.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ pub(super) const FULL: f64 = 0.8;
 /// The number of rooms that are tried first.
 const FIRST: u32 = 40;
 
-/// How often a number is tried, and how long it is watched.
+/// The number of tries of a number of rooms, and the time for which each is watched.
 const TRIES: u32 = 4;
 const TRY: Duration = Duration::from_secs(1);
 

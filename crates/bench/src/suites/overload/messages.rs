@@ -95,7 +95,7 @@ fn send(run: &mut Run, per_second: f64, sent: &mut u64) {
     pacers.push(Pacer::inputs(per_second, BYTES));
 }
 
-/// How many messages were sent, and withheld, at the present rate.
+/// Returns the number of messages that were sent, and that of those withheld, at the present rate.
 fn so_far(run: &Run) -> (u64, u64) {
     let inputs = &run.fleet.script.pacers[1..];
     inputs.iter().fold((0, 0), |sum, pacer| (sum.0 + pacer.sent, sum.1 + pacer.withheld))

@@ -1,4 +1,4 @@
-//! How evenly rooms are served.
+//! The evenness with which rooms are served.
 
 /// The patches per second that the players of each room received.
 #[derive(Clone, Debug, Default)]

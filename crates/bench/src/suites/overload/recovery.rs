@@ -1,14 +1,14 @@
-//! How long it takes until all is normal again.
+//! The time until all is normal again.
 
 use std::time::Duration;
 
 /// The time in which counts are taken.
 pub(super) const SLICE: Duration = Duration::from_millis(100);
 
-/// How many slices in a row are looked at together: a second.
+/// The number of slices in a row that are looked at together: a second.
 const TOGETHER: usize = 10;
 
-/// How many of a hundred may be late.
+/// The most patches of a hundred that may be late.
 const LATE_PERCENT_MAX: usize = 1;
 
 /// Late patches in each slice of time since a load fell, and all patches in it.

@@ -13,7 +13,7 @@ use crate::suites::rooms::measure::CALM;
 use crate::suites::rooms::run::INTERVAL_P99_MAX;
 use crate::suites::rooms::window::Failure;
 
-/// How long recovery is waited for.
+/// The longest wait for recovery.
 const RECOVERY_MAX: Duration = Duration::from_secs(8);
 
 /// Observations in a time of overload.

@@ -7,7 +7,7 @@ pub(super) const SIZES: [usize; 4] = [8, 64, 1 << 10, 64 << 10];
 /// The number of bytes that a shard reads at once.
 pub(super) const READ_BYTES: usize = 256 << 10;
 
-/// How many payload bytes are read per round.
+/// The payload bytes read per round.
 const ROUND_BYTES: usize = 16 << 20;
 
 /// Frames, and the payload that each of them has.

@@ -14,7 +14,7 @@ use crate::workloads::colyseus::Colyseus;
 /// The schema, as npm names it.
 const NAME: &str = "@colyseus/schema";
 const CARDS: u32 = 10;
-/// How many rooms are played in a round, as `peers/colyseus/schema.mjs` does.
+/// The number of rooms played in a round, as in `peers/colyseus/schema.mjs`.
 const ROOMS: usize = 10;
 
 /// Both scenarios, with few and many players, with few and many hands that change.

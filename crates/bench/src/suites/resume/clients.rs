@@ -16,7 +16,7 @@ use crate::harness::dialogue::{Dialogue, FORMAT, Frame, Transport, join_or_creat
 use crate::harness::fleet::{Fleet, Links, Script, wrong};
 use crate::harness::source::Source;
 
-/// How many clients have no welcome yet, at most.
+/// The most clients without a welcome yet.
 const OPENING_MAX: usize = 64;
 
 /// All clients.
@@ -62,7 +62,7 @@ struct Client {
     /// The room's number and epoch.
     room: Option<(RoomNumber, u64)>,
     history: History,
-    /// How many counted messages it has sent.
+    /// The number of counted messages that it has sent.
     sent: u32,
     /// The room's hour, by the answer to the last request.
     hour: Option<u64>,

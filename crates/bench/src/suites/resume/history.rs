@@ -1,4 +1,4 @@
-//! What a client has of its room: a copy of the state, and all events so far.
+//! The room as a client has it: a copy of the state, and all events so far.
 
 use std::io;
 
@@ -69,7 +69,7 @@ impl History {
         self.hour >= hour && self.copy.state().hour >= hour
     }
 
-    /// How many events the room sent from the cut up to this hour.
+    /// Returns the number of events that the room sent from the cut up to this hour.
     pub(super) fn events_since_cut(&self, hour: u64) -> u64 {
         hour.saturating_sub(self.hour_at_cut)
     }

@@ -145,22 +145,22 @@ fn come_back(
     Ok(())
 }
 
-/// Where the rows of one node go.
+/// The output for the rows of one node.
 struct Rows<'a, 'b> {
     pace: Pace,
     /// The server before anyone connected.
     at_start: Usage,
-    /// What was measured without resumption.
+    /// The cost measured without resumption.
     without: Option<Cost>,
     report: &'a mut Report<'b>,
 }
 
-/// What connected sessions cost.
+/// The cost of connected sessions.
 #[derive(Clone, Copy)]
 struct Cost {
     us_per_message: f64,
     bytes_per_session: f64,
-    /// What is allocated, if that is counted.
+    /// The allocated bytes, if they are counted.
     heap_per_session: Option<f64>,
 }
 

@@ -1,20 +1,20 @@
-//! How clients ask for rooms: all at once, or one room after the other. Who is refused for lateness
-//! asks again when the node says so.
+//! The way clients ask for rooms: all at once, or one room after the other. A client that is
+//! refused for lateness asks again when the node says so.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
 /// The rooms that are asked for, and the answers.
 pub(in crate::suites) struct Asking {
-    /// How many rooms are asked for so far.
+    /// The number of rooms asked for so far.
     pub(super) asked: usize,
     /// When the next one is, and the time between two.
     next: Option<(Instant, Duration)>,
     /// Clients that were refused, and when they ask again.
     again: VecDeque<(Instant, usize)>,
-    /// How often a room was refused.
+    /// The number of times that a room was refused.
     pub(in crate::suites) rooms_refused: u64,
-    /// How often a player of a room was refused.
+    /// The number of times that a player of a room was refused.
     pub(in crate::suites) players_refused: u64,
 }
 

@@ -17,16 +17,18 @@ use playfield_wire::reader::Reader;
 use crate::workloads::Workload;
 use crate::workloads::colyseus::{Colyseus, Model, Table};
 
-/// How many shared parts are kept. Clients of one room are rarely more than one version apart.
+/// The number of shared parts that are kept. Clients of one room are rarely more than one version
+/// apart.
 const PARTS_MAX: usize = 4;
 
-/// How many rounds clients may be apart before a model begins again.
+/// The number of rounds that clients may be apart before a model begins again.
 const ROUNDS_KEPT: usize = 16;
 
-/// How many versions' rounds are kept: how far a client may lag behind and still be checked.
+/// The number of versions whose rounds are kept: how far a client may lag behind and still be
+/// checked.
 const VERSIONS_MAX: usize = 1_024;
 
-/// How many rounds one patch may advance. A larger step is an error, rather than hours of
+/// The most rounds that one patch may advance. A larger step is an error, rather than hours of
 /// computation.
 const ROUNDS_MAX: i32 = 10_000;
 

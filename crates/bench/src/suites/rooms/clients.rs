@@ -83,7 +83,7 @@ struct Room {
     id: Option<String>,
     is_creating: bool,
     waiting: Vec<usize>,
-    /// How many inputs the room reports as handled.
+    /// The number of inputs that the room reports as handled.
     inputs: u64,
 }
 
@@ -123,7 +123,7 @@ impl Clients {
         room * players..(room + 1) * players
     }
 
-    /// How many rooms there are at the node.
+    /// Returns the number of rooms at the node.
     pub(in crate::suites) fn rooms_made(&self) -> usize {
         self.rooms.iter().filter(|room| room.id.is_some()).count()
     }
@@ -171,7 +171,7 @@ impl Clients {
         }
     }
 
-    /// How many inputs all rooms have reported as handled.
+    /// Returns the number of inputs that all rooms have reported as handled.
     pub(super) fn inputs_reported(&self) -> u64 {
         self.rooms.iter().map(|room| room.inputs).sum()
     }

@@ -13,10 +13,10 @@ use crate::harness::machine::{DRIVER_CORE, delayed, pin, process_cpu, raise_desc
 use crate::harness::process::{Server, Usage};
 use crate::harness::tls::tls;
 
-/// How many connections are in progress at once: fewer than any server's backlog.
+/// The number of connections in progress at once: fewer than any server's backlog.
 pub(super) const CONNECTING_MAX: usize = 128;
-/// How often, and at what interval, rooms are asked how many inputs they handled before missing
-/// ones count as lost.
+/// The number of times, and the interval, at which rooms are asked how many inputs they handled
+/// before missing ones count as lost.
 const COUNTS: u32 = 20;
 const COUNT_EVERY: Duration = Duration::from_millis(100);
 

@@ -23,7 +23,7 @@ use crate::harness::report::Report;
 /// The share of time that a process may wait for its core before a failure counts as the machine's.
 const DELAYED_MAX: f64 = 0.02;
 
-/// How much slower than its best the machine may be.
+/// The factor by which the machine may be slower than its best.
 const SLOWED_MAX: f64 = 1.15;
 
 /// Sizes are multiples of the fine step from the first, and pass three runs.
@@ -210,7 +210,7 @@ struct Side {
     /// The record of the last run.
     last: Value,
     runs: u32,
-    /// How many runs lost clients.
+    /// The number of runs that lost clients.
     broken: u32,
 }
 

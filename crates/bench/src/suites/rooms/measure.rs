@@ -53,7 +53,7 @@ pub(super) struct Outcome {
     pub(super) driver_delayed: f64,
     pub(super) rss_mb: f64,
     pub(super) inputs_sent: u64,
-    /// How many of them the rooms report as handled.
+    /// The number of them that the rooms report as handled.
     pub(super) inputs_handled: u64,
     /// Connections that ended early or were refused.
     pub(super) lost: u64,

@@ -10,7 +10,7 @@ use super::room::Steer;
 use crate::harness::dialogue::{Dialogue, FORMAT};
 use crate::harness::fleet::Links;
 
-/// How often a client sends a ping: well within the 5 s for which a room bears silence.
+/// The interval of a client's pings: well within the 5 s for which a room bears silence.
 const PING_EVERY: Duration = Duration::from_secs(1);
 
 /// The longest wait between two looks at what is due.
@@ -22,11 +22,11 @@ pub(in crate::suites) struct Pacer {
     begin: Instant,
     /// The time between two messages.
     gap: Duration,
-    /// How many messages were due.
+    /// The number of messages that were due.
     due: u64,
-    /// How many were sent.
+    /// The number of messages that were sent.
     pub(in crate::suites) sent: u64,
-    /// How many were not sent, as the client's socket took no more.
+    /// The number of messages that were not sent, as the client's socket took no more.
     pub(in crate::suites) withheld: u64,
 }
 

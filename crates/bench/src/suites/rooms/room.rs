@@ -24,13 +24,13 @@ const HANDS: f64 = 0.2;
 /// The parameters of a new room.
 #[derive(Clone, Copy, Data, Debug, Default)]
 pub struct Opening {
-    /// How many players it waits for before its clock starts.
+    /// The number of players that it waits for before its clock starts.
     pub players: u64,
-    /// How many seats are taken then: the room takes those that players leave.
+    /// The number of seats taken then: the room takes those that players leave.
     pub seats: u64,
-    /// How long each tick works besides, in microseconds.
+    /// The extra work of each tick, in microseconds.
     pub tick_us: u64,
-    /// How long it works for each input besides, in microseconds.
+    /// The extra work for each input, in microseconds.
     pub input_us: u64,
 }
 

@@ -1,16 +1,16 @@
-//! What is recorded during the measurement.
+//! The records of the measurement.
 
 use std::time::{Duration, Instant};
 use std::{fmt, io};
 
 use crate::harness::stats::Samples;
 
-/// What one client received.
+/// The messages that one client received.
 #[derive(Debug, Default)]
 pub(in crate::suites) struct Arrivals {
     /// When the last patch arrived.
     last: Option<Instant>,
-    /// How many arrived in the window.
+    /// The number of messages that arrived in the window.
     pub(in crate::suites) messages: u64,
     /// Leaves its intervals and waits out: it joins later, leaves early, or reads slowly.
     pub(in crate::suites) is_uneven: bool,
@@ -26,7 +26,7 @@ pub(in crate::suites) struct Window {
     /// Patches of rooms that wait for players: they are decoded, but there is nothing to compare.
     pub(in crate::suites) early: u64,
     intervals_us: Vec<u32>,
-    /// How long pings waited for their answers.
+    /// The times that pings waited for their answers.
     waits_us: Vec<u32>,
     pub(in crate::suites) failure: Option<Failure>,
 }
@@ -150,7 +150,8 @@ impl Window {
         milliseconds(&self.intervals_us)
     }
 
-    /// How many intervals, and waits of pings, are longer than this, each with how many there are.
+    /// Returns the number of intervals, and of waits of pings, that are longer than this, each with
+    /// the number of all.
     pub(in crate::suites) fn longer_than(&self, time: Duration) -> [(usize, usize); 2] {
         let limit = micros(time);
         [&self.intervals_us, &self.waits_us]

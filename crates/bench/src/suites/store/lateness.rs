@@ -1,4 +1,4 @@
-//! How late another room of the shard is while a state of 1 MB is saved and loaded.
+//! The lateness of another room of the shard while a state of 1 MB is saved and loaded.
 
 use std::hash::{DefaultHasher, Hasher};
 use std::time::{Duration, Instant};
@@ -27,11 +27,11 @@ names! {
 
 /// The time between two saves.
 const PAUSE: Duration = Duration::from_millis(20);
-/// How often it is asked whether a closed room is gone.
+/// The interval at which the node is asked whether a closed room is gone.
 const POLL: Duration = Duration::from_millis(1);
 /// The longest wait for a room to end.
 const END_WAIT: Duration = Duration::from_secs(60);
-/// How many units make 1 MB.
+/// The number of units that make 1 MB.
 const UNITS: u32 = 25_000;
 
 /// The ticks of the other room.

@@ -13,7 +13,7 @@ use crate::harness::report::Record;
 
 /// The row.
 pub(super) const NAME: &str = "keyed rooms";
-/// How many are opened at a time.
+/// The number of rooms opened at a time.
 const AT_ONCE: usize = 512;
 /// The longest wait for rooms to end.
 const END_WAIT: Duration = Duration::from_secs(60);
@@ -40,7 +40,7 @@ struct Fill {
 #[reply(Contents)]
 struct Read;
 
-/// What is in a page.
+/// The content of a page.
 #[derive(Data, PartialEq)]
 struct Contents {
     title: String,

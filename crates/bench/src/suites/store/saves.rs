@@ -20,7 +20,7 @@ impl Body for Row {
     }
 }
 
-/// What is measured of each state.
+/// The states that are measured, and the work measured of each.
 const STATES: [&str; 3] = ["game", "whiteboard", "text"];
 const WORK: [&str; 4] = ["memcpy", "save", "save again", "load"];
 

@@ -29,7 +29,7 @@ pub(crate) struct Unit {
     target: Option<u32>,
 }
 
-/// What it is.
+/// The kind of a unit.
 #[derive(State, Data, Default, Clone, PartialEq, Debug)]
 enum Kind {
     #[default]

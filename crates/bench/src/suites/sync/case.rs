@@ -30,11 +30,11 @@ pub(crate) struct Case {
     pub(crate) hands: f64,
     /// The number of entities, from 1 to [`ENTITIES_MAX`], in an entity workload.
     pub(crate) entities: u32,
-    /// How many of them move per step.
+    /// The number of them that move per step.
     pub(crate) changed: u32,
     /// Whether the entities that move in one step are scattered, or adjacent in key order.
     pub(crate) scattered: bool,
-    /// How many players move per step, in an entity workload.
+    /// The number of players that move per step, in an entity workload.
     pub(crate) moving: u64,
     /// The format of all messages.
     pub(crate) format: Format,
@@ -176,8 +176,9 @@ pub(super) fn standard(is_quick: bool) -> Vec<Case> {
 }
 
 impl Which {
-    /// How often the sequence is restarted, if a small workload restarts it `sequences` times.
-    /// Comparing thousands of entities in the copies of a hundred players takes long.
+    /// Returns the number of times that the sequence is restarted, if a small workload restarts it
+    /// `sequences` times. Comparing thousands of entities in the copies of a hundred players takes
+    /// long.
     pub(super) fn sequences(self, sequences: u32) -> u32 {
         match self {
             Self::Swift | Self::Colyseus => sequences,
@@ -185,8 +186,8 @@ impl Which {
         }
     }
 
-    /// How many rooms are synced in a row between two readings of the CPU clock: a reading takes
-    /// longer than many a sync of a small workload.
+    /// Returns the number of rooms synced in a row between two readings of the CPU clock: a reading
+    /// takes longer than many a sync of a small workload.
     pub(super) fn rooms_a_reading(self) -> usize {
         match self {
             Self::Swift | Self::Colyseus => 8,

@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::room::{EPOCH, ROOM, Room};
 use crate::workloads::Workload;
 
-/// How much of what was sent is correct.
+/// The result of checking what was sent.
 #[derive(Debug, Default)]
 pub(crate) struct Checked {
     /// Messages that were decoded and led to a copy that equals what its player may see.
@@ -28,7 +28,7 @@ enum CopyState<T> {
     Tree(TreeFormat, JsonMirror),
 }
 
-/// What everyone sees in one turn, in the form that copies are compared with.
+/// The state that everyone sees in one turn, in the form that copies are compared with.
 struct Expected<'a, W: Workload> {
     workload: &'a W,
     model: &'a W::Model,

@@ -29,7 +29,7 @@ pub(crate) struct Options {
     /// The options that select a case.
     chosen: Vec<&'static str>,
     json: bool,
-    /// How often the sequence of iterations is restarted.
+    /// The number of times that the sequence of iterations is restarted.
     sequences: u32,
     corrupt_one: bool,
     /// Measure the one case in this process, which is a child of the command's.

@@ -9,7 +9,7 @@ use crate::workloads::Workload;
 /// The number of the room in its players' sessions.
 pub(super) const ROOM: RoomNumber = RoomNumber(1);
 
-/// How often a player is sent a digest.
+/// The interval, in syncs, at which a player is sent a digest.
 const CHECK_EVERY_SYNCS: u64 = 100;
 
 /// The epoch of the room.

@@ -27,7 +27,7 @@ pub(super) fn start() -> io::Result<SocketAddr> {
     Ok(address)
 }
 
-/// As a node has it: the same kind of key, and tickets.
+/// Returns the setup that a node has: the same kind of key, and tickets.
 fn config() -> io::Result<ServerConfig> {
     let signed = SelfSigned::new(&["localhost"]).map_err(io::Error::other)?;
     let key = PrivateKeyDer::from_pem_slice(signed.key_pem().as_bytes());

@@ -20,10 +20,10 @@ pub(super) enum Context {
     Kept,
 }
 
-/// How many messages there are before they repeat: far more than fit in a window.
+/// The number of messages before they repeat: far more than fit in a window.
 const MESSAGES: usize = 1_024;
 
-/// How many are compressed before they are checked.
+/// The number of messages compressed before they are checked.
 const BATCH: usize = 64;
 
 pub(super) fn messages() -> &'static [String] {

@@ -9,8 +9,7 @@ use crate::harness::rounds::{Body, Form, Run, run};
 /// The number of bytes that a shard reads at once.
 const STREAM_BYTES: usize = 256 << 10;
 
-/// How many payloads there are before they repeat: not a power of two, so that their positions
-/// differ.
+/// The number of payloads before they repeat: not a power of two, so that their positions differ.
 const PAYLOADS: usize = 251;
 
 /// The result of one socket read: frames of one size, one after another, each with its own payload

@@ -9,7 +9,7 @@ use crate::harness::allocations;
 /// The number of connections that the mean is taken over.
 const CONNECTIONS: usize = 64;
 
-/// How many messages each connection has transferred when it is idle again.
+/// The number of messages that each connection has transferred when it is idle again.
 const CARRIED: usize = 8;
 
 /// The header's length of an unmasked frame of 126 bytes or more (RFC 6455, 5.2), as every message
@@ -29,7 +29,7 @@ pub(super) struct Kept {
     /// While a message is arriving: the first half of a compressed one has arrived in its own
     /// frame.
     pub(super) in_use_bytes: f64,
-    /// What a thread keeps for all its connections together.
+    /// The bytes that a thread keeps for all its connections together.
     pub(super) shared_bytes: f64,
 }
 
@@ -50,7 +50,7 @@ fn live_bytes() -> f64 {
     allocations::so_far().map_or(0.0, |allocations| allocations.live_bytes as f64)
 }
 
-/// How much `work` changes the allocated bytes, divided by `of`.
+/// Returns the change of the allocated bytes by `work`, divided by `of`.
 fn grown<T>(of: usize, work: impl FnOnce() -> T) -> (f64, T) {
     let before = live_bytes();
     let result = work();

@@ -4,7 +4,7 @@ use super::deflate::{self, Compress, Context, Inflate};
 use super::frames::{Memcpy, Read, Stream};
 use crate::harness::rounds::{Body, Form, Run};
 
-/// What a row measures.
+/// The measurement of a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     /// Masked frames with payloads of this many bytes, parsed and unmasked.

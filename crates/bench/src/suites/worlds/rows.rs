@@ -18,7 +18,7 @@ pub(super) struct Row {
     pub(super) name: &'static str,
     pub(super) players: u64,
     pub(super) entities: u32,
-    /// How many entities move per step.
+    /// The number of entities that move per step.
     pub(super) changed: u32,
     /// One in how many syncs is made, since each takes so long.
     pub(super) syncs_share: u64,
@@ -41,7 +41,7 @@ pub(super) struct Round {
     pub(super) sync_ms: f64,
     pub(super) bytes: f64,
     pub(super) allocations: Option<f64>,
-    /// What the room holds, without the state before its first sync.
+    /// The memory that the room holds, without the state before its first sync.
     pub(super) room_mb: f64,
     messages: u64,
     compared: u64,

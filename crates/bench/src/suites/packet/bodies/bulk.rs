@@ -77,7 +77,7 @@ pub(in super::super) fn encode_1047(form: Form, times: u64) -> Run {
 /// Packet sizes as in typical traffic: mostly short, some long.
 const MIX: [usize; 8] = [16, 32, 24, 64, 48, 256, 40, 1_024];
 
-/// How many of each size are prepared: more than fits in the L1 cache.
+/// The number of packets prepared of each size: more than fits in the L1 cache.
 const MIX_TURNS: usize = 64;
 
 struct Mix {
