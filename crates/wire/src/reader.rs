@@ -94,13 +94,49 @@ impl<'a> Reader<'a> {
 
     #[inline(never)]
     fn varint_of_many(&mut self) -> Result<u64, DecodeError> {
-        let mut value = 0;
-        for (index, &byte) in self.bytes[self.offset..].iter().enumerate() {
-            // Nine bytes hold 63 bits. The tenth may only add the last one, and must end the
-            // number.
-            if index == 9 && byte > 1 {
+        let rest = &self.bytes[self.offset..];
+        let Some((first, rest)) = rest.split_first_chunk() else {
+            return self.varint_byte_by_byte();
+        };
+        let word = u64::from_le_bytes(*first);
+        let last = !word & CONTINUED;
+        if last == 0 {
+            // Eight bytes hold 56 bits.
+            return self.varint_of_most(seven_of_each(word), rest);
+        }
+        // The bits up to the end of the first byte that is the last.
+        let bits = last.trailing_zeros() + 1;
+        let value = seven_of_each(word & (u64::MAX >> (64 - bits)));
+        let bytes = (bits / 8) as usize;
+        if bytes > 1 && value >> (7 * (bytes - 1)) == 0 {
+            return Err(DecodeError::of(self.offset, Kind::VarintNotShortest));
+        }
+        self.offset += bytes;
+        Ok(value)
+    }
+
+    /// A varint of nine or ten bytes: `value` is that of the first eight, `rest` what follows them.
+    fn varint_of_most(&mut self, value: u64, rest: &[u8]) -> Result<u64, DecodeError> {
+        let (bytes, high, last) = match *rest {
+            [ninth, ..] if ninth < 0x80 => (9, u64::from(ninth), ninth),
+            // Nine bytes hold 63 bits. The tenth may only add the last one, and must end the number.
+            [_, tenth, ..] if tenth > 1 => {
                 return Err(DecodeError::of(self.offset, Kind::VarintOverflow));
             }
+            [ninth, tenth, ..] => (10, u64::from(ninth & 0x7f) | u64::from(tenth) << 7, tenth),
+            _ => return Err(self.missing("a varint")),
+        };
+        if last == 0 {
+            return Err(DecodeError::of(self.offset, Kind::VarintNotShortest));
+        }
+        self.offset += bytes;
+        Ok(value | high << 56)
+    }
+
+    /// A varint near the end of the input, of less than eight bytes.
+    fn varint_byte_by_byte(&mut self) -> Result<u64, DecodeError> {
+        let mut value = 0;
+        for (index, &byte) in self.bytes[self.offset..].iter().enumerate() {
             value |= u64::from(byte & 0x7f) << (7 * index);
             if byte < 0x80 {
                 if byte == 0 && index > 0 {
@@ -200,6 +236,7 @@ impl<'a> Reader<'a> {
     ///
     /// # Errors
     /// If fewer are left.
+    #[inline]
     pub fn take(&mut self, count: usize) -> Result<&'a [u8], DecodeError> {
         let Some(taken) = self.bytes[self.offset..].get(..count) else {
             let announced = count as u64;
@@ -215,6 +252,7 @@ impl<'a> Reader<'a> {
     ///
     /// # Errors
     /// If bytes are left.
+    #[inline]
     pub fn finish(self) -> Result<(), DecodeError> {
         match self.remaining() {
             0 => Ok(()),
@@ -254,9 +292,21 @@ impl<'a> Reader<'a> {
     }
 }
 
+/// The bit of each byte of a varint that says that another follows.
+pub(crate) const CONTINUED: u64 = 0x8080_8080_8080_8080;
+
+/// The lower seven bits of each of eight bytes, side by side.
+fn seven_of_each(word: u64) -> u64 {
+    let word = word & !CONTINUED;
+    let word = (word & 0x00ff_00ff_00ff_00ff) | (word & 0xff00_ff00_ff00_ff00) >> 1;
+    let word = (word & 0x0000_ffff_0000_ffff) | (word & 0xffff_0000_ffff_0000) >> 2;
+    (word & 0x0000_0000_ffff_ffff) | (word & 0xffff_ffff_0000_0000) >> 4
+}
+
 #[cfg(test)]
 mod tests {
     use super::Reader;
+    use crate::writer::put_varint;
 
     #[test]
     fn varints_are_read_at_every_length() {
@@ -273,6 +323,43 @@ mod tests {
             assert_eq!(reader.varint(), Ok(value));
             assert_eq!(reader.offset(), bytes.len());
             assert!(reader.is_empty());
+        }
+    }
+
+    #[test]
+    fn a_varint_is_the_same_whatever_follows_it() {
+        let mut bytes = Vec::new();
+        for bits in 0..=64_u32 {
+            let most = u64::MAX.checked_shr(64 - bits).unwrap_or(0);
+            for value in [most, most / 2 + 1, most ^ (most / 3), most & 0x5555_5555_5555_5555] {
+                bytes.clear();
+                put_varint(&mut bytes, value);
+                for padded in [false, true] {
+                    let whole = bytes.len();
+                    let follow = [&bytes[..], &[0xff; 10]].concat();
+                    for end in whole..=follow.len() {
+                        let mut reader = Reader::new(&follow[..end]);
+                        if padded {
+                            let error = reader.varint().unwrap_err().to_string();
+                            let text = match whole {
+                                11 => "at byte 0: a varint is past 64 bits",
+                                _ => "at byte 0: a varint is not in its shortest form",
+                            };
+                            assert_eq!(error, text, "{value} in {whole} bytes, then {end}");
+                        } else {
+                            assert_eq!(reader.varint(), Ok(value), "then {end}");
+                            assert_eq!(reader.offset(), whole);
+                        }
+                    }
+                    for end in 0..whole {
+                        let error = Reader::new(&bytes[..end]).varint().unwrap_err();
+                        assert!(error.is_truncated() || end == 10, "{value}: {error}");
+                    }
+                    // The same number with a byte too many.
+                    *bytes.last_mut().unwrap() |= 0x80;
+                    bytes.push(0);
+                }
+            }
         }
     }
 
