@@ -179,8 +179,19 @@ impl<R: Room> RoomCore<R> {
 
     /// Sets the time, and does what had to wait for an output. Returns `false` if the room has
     /// ended.
+    #[inline]
     fn begin(&mut self, at: Duration, out: &mut dyn RoomOutput) -> bool {
         self.context.now = self.context.now.max(at);
+        if self.live.is_none() || self.has_failed() || !self.deferred.is_empty() {
+            return self.begin_late(out);
+        }
+        self.context.waiting = self.waiting.len() as u32;
+        true
+    }
+
+    /// Does what had to wait for an output, if the room has not ended.
+    #[inline(never)]
+    fn begin_late(&mut self, out: &mut dyn RoomOutput) -> bool {
         if let Some(text) = self.failure.take() {
             self.fail(&text, out);
         }
@@ -237,8 +248,16 @@ impl<R: Room> RoomCore<R> {
     }
 
     /// Does what the room's code asked for, now that it has returned.
+    #[inline]
     fn settle(&mut self, out: &mut dyn RoomOutput) {
         self.note_changes();
+        if !self.context.effects.is_empty() || self.context.saves_asked > 0 {
+            self.apply_effects(out);
+        }
+    }
+
+    #[inline(never)]
+    fn apply_effects(&mut self, out: &mut dyn RoomOutput) {
         while !self.context.effects.is_empty() {
             for effect in std::mem::take(&mut self.context.effects) {
                 match effect {
