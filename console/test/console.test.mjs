@@ -316,11 +316,11 @@ test("the playground joins a room, sends a message and shows the copy", async ()
 
 test("settings are shown, and the page is dark where the system is", async () => {
   const { page: tab, check } = await page("#settings", { colorScheme: "dark" });
-  await tab.getByRole("rowheader", { name: "rooms_max" }).first().waitFor();
+  await tab.getByRole("rowheader", { name: "limits.rooms" }).first().waitFor();
   const limits = tab.locator(".limits li");
   const limit = (name) => limits.filter({ has: tab.getByText(name, { exact: true }) });
-  await limit("rooms_max").getByText(/[1-9][\d,]* of 100,000/).waitFor();
-  await limit("rooms_per_session_max").getByText("at most 1,000").waitFor();
+  await limit("limits.rooms").getByText(/[1-9][\d,]* of 100,000/).waitFor();
+  await limit("limits.session.rooms").getByText("at most 1,000").waitFor();
   assert.ok((await limits.count()) > 20);
   const background = (color) =>
     tab.waitForFunction(

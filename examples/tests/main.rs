@@ -239,7 +239,7 @@ async fn chat_is_served_over_tls_by_flags() -> Result<(), Error> {
     };
     let cert = file("cert.pem", signed.certificate_pem());
     let key = file("key.pem", signed.key_pem());
-    let arguments = ["--listen=127.0.0.1:0", "--tls-cert", &cert, "--tls-key", &key];
+    let arguments = ["--listen=127.0.0.1:0", "--tls.cert", &cert, "--tls.key", &key];
     let example = Example::start(env!("CARGO_BIN_EXE_chat"), &arguments);
     // The files are read at the start.
     [cert, key].iter().for_each(|path| std::fs::remove_file(path).expect("it is there"));

@@ -18,6 +18,7 @@ use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::time::Duration;
 
 use playfield::channel::{Access, ChannelRule, Slow};
+use playfield::config::RateLimit;
 use playfield::{Config, Error, ErrorCode, Guests, Identity, LevelFilter, Running, Server};
 
 use control::{Links, Place};
@@ -65,42 +66,39 @@ pub fn start(folder: Option<&Path>) -> io::Result<ScenarioServer> {
 
 /// The settings that scenarios rely on, and rates that many runners at once don't reach.
 fn config() -> Config {
-    Config {
+    let mut config = Config {
         listen: ([127, 0, 0, 1], 0).into(),
         log: LevelFilter::Error,
         shards: 2,
-        check_every_syncs: 3,
-        max_message_bytes: 65_536,
-        session_grace_ms: 60_000,
-        resume_bytes_max: 16_384,
-        rooms_per_session_max: 4,
-        list_max: 3,
-        // A machine that runs tests has other work, too.
-        lateness_max_ms: 0,
-        busy_max_percent: 0,
-        tls_self_signed: true,
         ..Config::default()
-    }
+    };
+    config.rooms.check_every_syncs = 3;
+    config.limits.message_bytes = 65_536;
+    config.timeouts.reconnect = Duration::from_secs(60);
+    config.limits.session.resume_bytes = 16_384;
+    config.limits.session.rooms = 4;
+    config.limits.listed.rooms = 3;
+    // A machine that runs tests has other work, too.
+    (config.rooms.lateness, config.rooms.busy_percent) = (Duration::ZERO, 0);
+    config.tls.self_signed = true;
+    config
 }
 
 /// The settings of the other node: none of its limits is met by random plays, and WebSockets are
 /// compressed.
 fn patient() -> Config {
-    Config {
-        resume_bytes_max: 64 << 20,
-        outbox_bytes_max: 64 << 20,
-        session_grace_ms: 600_000,
-        messages_per_second_max: 0,
-        bytes_per_second_max: 0,
-        publishes_per_second_max: 1_000_000,
-        subscribes_per_second_max: 1_000_000,
-        resyncs_per_second_max: 1_000_000,
-        lists_per_second_max: 1_000_000,
-        // Connections are cut much faster than anyone loses them.
-        resumes_per_minute_max: 1_000_000,
-        websocket_deflate: true,
-        ..config()
-    }
+    let mut config = config();
+    let session = &mut config.limits.session;
+    (session.resume_bytes, session.outbox_bytes.max) = (64 << 20, 64 << 20);
+    (session.messages.count, session.bytes.count) = (0, 0);
+    let fast = RateLimit::per_second(1_000_000);
+    (session.publishes, session.snapshots) = (fast, fast);
+    (config.tuning.subscribes, config.tuning.lists) = (fast, fast);
+    // Connections are cut much faster than anyone loses them.
+    config.tuning.resumes = RateLimit::per_minute(1_000_000);
+    config.timeouts.reconnect = Duration::from_secs(600);
+    config.websocket.deflate = true;
+    config
 }
 
 fn rooms() -> Server {

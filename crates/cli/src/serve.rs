@@ -6,7 +6,8 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use lexopt::Arg::{Long, Short};
-use playfield_server::{Config, Running, Server, log_to_stderr, settings};
+use playfield_server::config::{Group, keys, setting_of};
+use playfield_server::{Config, Running, Server, log_to_stderr, renamed, settings};
 
 use crate::options::{Failure, Once, Usage, text_or_true, unknown_among};
 
@@ -22,21 +23,52 @@ pub(crate) fn help(program: &str) -> String {
 Usage: {program} [serve] [OPTIONS]
 
 Serves until interrupted. A setting comes from its flag, else from the environment
-(PLAYFIELD_LISTEN for --listen, and so on), else from the file, else it has its default.
-A flag that is true or false means true if no value follows.
+(PLAYFIELD_TIMEOUTS_HELLO for --timeouts.hello, and so on), else from the file, else it has its
+default. A flag that is true or false means true if no value follows. Of a table, each part can be
+given by itself: --limits.connections.total 5000.
 
-  --config FILE                   settings in TOML, such as listen = \"0.0.0.0:7350\"; else the
-                                  file that PLAYFIELD_CONFIG names
+  --config FILE
+      settings in TOML, such as listen = \"0.0.0.0:7350\"; else the file that PLAYFIELD_CONFIG names
 "
     );
+    let mut group: Option<&Group> = None;
     for setting in settings() {
+        if group.is_none_or(|group| group.name != setting.group.name) {
+            group = Some(setting.group);
+            if !setting.group.name.is_empty() {
+                text += &format!("\n[{}] {}\n", setting.group.name, setting.group.help);
+            }
+        }
         let default = match setting.default() {
             default if default.is_empty() => "empty".to_owned(),
             default => default,
         };
-        text += &format!("  --{:<29} {} (default {default})\n", flag(setting.name), setting.help);
+        text += &format!("  --{} (default {default})\n", setting.name);
+        for line in wrapped(setting.help, HELP_COLUMNS) {
+            text += &format!("      {line}\n");
+        }
     }
     text
+}
+
+/// The width of a description.
+const HELP_COLUMNS: usize = 90;
+
+/// Breaks a text into lines of at most so many bytes, unless a word is longer.
+fn wrapped(text: &str, columns: usize) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    for word in text.split_whitespace() {
+        let line = lines.last_mut().expect("there is a line");
+        if line.is_empty() {
+            line.push_str(word);
+        } else if line.len() + 1 + word.len() <= columns {
+            *line += " ";
+            line.push_str(word);
+        } else {
+            lines.push(word.to_owned());
+        }
+    }
+    lines
 }
 
 /// Serves with the settings from the arguments, the environment and the file.
@@ -102,12 +134,12 @@ impl Flags {
                     flags.file = Some(parser.value()?);
                     continue;
                 }
-                Long(name) => settings().iter().find(|setting| flag(setting.name) == flag(name)),
+                Long(name) => key(name).and_then(|key| Some((setting_of(key)?, key))),
                 _ => None,
             };
-            let Some(setting) = setting else { return Err(unknown_among(&argument, names())) };
-            once.note(&flag(setting.name))?;
-            flags.settings.push((setting.name, text_or_true(parser, setting.is_switch())?));
+            let Some((setting, key)) = setting else { return Err(unknown(&argument)) };
+            once.note(key)?;
+            flags.settings.push((key, text_or_true(parser, setting.is_switch())?));
         }
         Ok(Some(flags))
     }
@@ -151,20 +183,29 @@ fn read(file: &Path) -> Result<Config, Usage> {
     Config::from_toml(&text).map_err(|error| Usage(format!("{}: {error}", file.display())))
 }
 
-/// All flags.
-fn names() -> impl Iterator<Item = String> {
-    ["config".to_owned()].into_iter().chain(settings().iter().map(|setting| flag(setting.name)))
+/// An argument that is not the flag of a setting.
+fn unknown(argument: &lexopt::Arg<'_>) -> Failure {
+    if let Long(name) = argument
+        && let Some(said) = renamed(name, |new| format!("--{new}"))
+    {
+        return Usage(format!("--{name}: {said}")).into();
+    }
+    unknown_among(argument, ["config"].into_iter().chain(keys()).map(str::to_owned))
 }
 
-/// The flag of a setting.
-fn flag(setting: &str) -> String {
-    setting.replace('_', "-")
+/// The name of a setting or of a part of one, by its flag: dashes equal underscores.
+fn key(flag: &str) -> Option<&'static str> {
+    let flag = flag.replace('-', "_");
+    keys().find(|key| *key == flag)
 }
 
 #[cfg(test)]
 mod tests {
     use std::ffi::OsString;
     use std::fs;
+    use std::time::Duration;
+
+    use playfield_server::Quota;
 
     use super::{Config, Failure, Flags, Usage};
 
@@ -183,51 +224,67 @@ mod tests {
     #[test]
     fn flags_override_the_environment_which_overrides_the_file() {
         let file = std::env::temp_dir().join(format!("playfield-cli-{}.toml", std::process::id()));
-        fs::write(&file, "shards = 1\nlist_max = 1\nrooms_max = 1\n").unwrap();
+        fs::write(&file, "shards = 1\nlimits = { devices = 1, rooms = 1 }\n").unwrap();
         let path = file.to_string_lossy().into_owned();
         let variables = [
             ("PLAYFIELD_CONFIG", path.as_str()),
             ("PLAYFIELD_SHARDS", "2"),
-            ("PLAYFIELD_LIST_MAX", "2"),
+            ("PLAYFIELD_LIMITS_DEVICES", "2"),
         ];
         let config = config(&["--shards", "3"], &variables);
         fs::remove_file(&file).unwrap();
         let config = config.unwrap();
-        assert_eq!((config.shards, config.list_max, config.rooms_max), (3, 2, 1));
+        assert_eq!((config.shards, config.limits.listed.rooms, config.limits.rooms), (3, 2, 1));
     }
 
     #[test]
     fn flags_take_dashes_or_underscores() {
-        assert_eq!(config(&["--list-max=7"], &[]).unwrap().list_max, 7);
-        assert_eq!(config(&["--list_max=7"], &[]).unwrap().list_max, 7);
+        for flag in ["--limits.message_bytes=700", "--limits.message-bytes=700"] {
+            assert_eq!(config(&[flag], &[]).unwrap().limits.message_bytes, 700);
+        }
+    }
+
+    #[test]
+    fn a_part_of_a_table_has_a_flag_of_its_own() {
+        let arguments = ["--limits.connections.total=7", "--timeouts.hello", "1m"];
+        let config = config(&arguments, &[]).unwrap();
+        assert_eq!(config.limits.connections, Quota { total: 7, per_address: 1000 });
+        assert_eq!(config.timeouts.hello, Duration::from_secs(60));
+        let table = "{ total = 7, per_address = 3 }";
+        let limits = self::config(&["--limits.connections", table], &[]).unwrap().limits;
+        assert_eq!(limits.connections, Quota { total: 7, per_address: 3 });
     }
 
     #[test]
     fn a_flag_that_is_given_twice_is_refused() {
-        let error = config(&["--list-max=7", "--shards=1", "--list_max=8"], &[]).unwrap_err();
-        assert_eq!(error, "--list-max is given twice: give it once");
+        let error = config(
+            &["--limits.message-bytes=700", "--shards=1", "--limits.message_bytes=800"],
+            &[],
+        )
+        .unwrap_err();
+        assert_eq!(error, "--limits.message_bytes is given twice: give it once");
         let error = config(&["--config=a", "--config=b"], &[]).unwrap_err();
         assert_eq!(error, "--config is given twice: give it once");
-        assert!(config(&["--websocket-deflate", "--websocket-deflate"], &[]).is_err());
+        assert!(config(&["--websocket.deflate", "--websocket.deflate"], &[]).is_err());
     }
 
     #[test]
     fn a_switch_needs_no_value() {
         let deflates =
-            |arguments: &[&str]| config(arguments, &[]).map(|config| config.websocket_deflate);
-        assert_eq!(deflates(&["--websocket-deflate"]), Ok(true));
-        assert_eq!(deflates(&["--websocket-deflate=true"]), Ok(true));
-        assert_eq!(deflates(&["--websocket-deflate", "true"]), Ok(true));
-        assert_eq!(deflates(&["--websocket-deflate=false"]), Ok(false));
-        assert_eq!(deflates(&["--websocket-deflate", "false"]), Ok(false));
-        let error = deflates(&["--websocket-deflate", "yes"]).unwrap_err();
+            |arguments: &[&str]| config(arguments, &[]).map(|config| config.websocket.deflate);
+        assert_eq!(deflates(&["--websocket.deflate"]), Ok(true));
+        assert_eq!(deflates(&["--websocket.deflate=true"]), Ok(true));
+        assert_eq!(deflates(&["--websocket.deflate", "true"]), Ok(true));
+        assert_eq!(deflates(&["--websocket.deflate=false"]), Ok(false));
+        assert_eq!(deflates(&["--websocket.deflate", "false"]), Ok(false));
+        let error = deflates(&["--websocket.deflate", "yes"]).unwrap_err();
         assert!(error.contains("give true or false"), "{error}");
     }
 
     #[test]
     fn a_switch_takes_no_option_for_its_value() {
-        let config = config(&["--websocket-deflate", "--listen", "127.0.0.1:0"], &[]).unwrap();
-        assert!(config.websocket_deflate);
+        let config = config(&["--websocket.deflate", "--listen", "127.0.0.1:0"], &[]).unwrap();
+        assert!(config.websocket.deflate);
         assert_eq!(config.listen.port(), 0);
     }
 
@@ -235,8 +292,12 @@ mod tests {
     fn errors_name_the_argument() {
         let error = config(&["--shard=3"], &[]).unwrap_err();
         assert_eq!(error, "unknown option --shard; did you mean --shards?");
-        let error = config(&["--conections-max", "3"], &[]).unwrap_err();
-        assert_eq!(error, "unknown option --conections-max; did you mean --connections-max?");
+        let error = config(&["--limits.conections", "3"], &[]).unwrap_err();
+        assert_eq!(error, "unknown option --limits.conections; did you mean --limits.connections?");
+        let error = config(&["--hello-timeout-ms", "3"], &[]).unwrap_err();
+        let expected =
+            "--hello-timeout-ms: this is now `--timeouts.hello`, a duration such as \"10s\"";
+        assert_eq!(error, expected);
         let error = config(&["--verbose"], &[]).unwrap_err();
         assert_eq!(error, "unknown option --verbose; --help lists the options");
         let error = config(&["--shards=many"], &[]).unwrap_err();

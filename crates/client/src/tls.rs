@@ -146,7 +146,7 @@ pub(crate) fn explain(error: &io::Error) -> (String, bool) {
             ("it does not answer in TLS; for a node without it, use ws:// or tcp://".into(), false)
         }
         TlsError::AlertReceived(AlertDescription::HandshakeFailure) => {
-            ("it refuses TLS; it may have no certificate (tls_cert)".into(), false)
+            ("it refuses TLS; it may have no certificate (tls.cert)".into(), false)
         }
         other => (format!("TLS failed: {other}"), false),
     }
@@ -158,7 +158,7 @@ fn certificate(why: &CertificateError) -> String {
         Why::Expired | Why::ExpiredContext { .. } => {
             format!(
                 "its certificate has expired, or this machine's clock is wrong: {why}; renew the \
-                 certificate (tls_cert), or set the clock"
+                 certificate (tls.cert), or set the clock"
             )
         }
         Why::NotValidYet | Why::NotValidYetContext { .. } => {
@@ -170,13 +170,13 @@ fn certificate(why: &CertificateError) -> String {
         Why::NotValidForName | Why::NotValidForNameContext { .. } => {
             format!(
                 "its certificate is for another name: {why}; connect by a name that it states, or \
-                 give the node a certificate for this one (tls_cert)"
+                 give the node a certificate for this one (tls.cert)"
             )
         }
         Why::UnknownIssuer => "its certificate is from an unknown issuer; if that is right, give \
                                the issuer's certificate with root_certificate"
             .into(),
-        _ => format!("its certificate is not accepted: {why}; give the node another (tls_cert)"),
+        _ => format!("its certificate is not accepted: {why}; give the node another (tls.cert)"),
     }
 }
 

@@ -215,24 +215,19 @@ fn main() -> std::result::Result<(), Box<dyn std::error::Error>> {
 }
 
 fn start(listen: SocketAddr, is_secure: bool) -> std::io::Result<Running> {
-    let config = Config {
-        listen,
-        log: LevelFilter::Error,
-        shards: 1,
-        tls_self_signed: is_secure,
-        // Tests open more than an address usually may.
-        connections_per_address_max: 20_000,
-        handshakes_per_address_max: 20_000,
-        sessions_per_address_per_minute_max: 1_000_000,
-        joins_per_address_per_minute_max: 1_000_000,
-        rooms_created_per_address_per_minute_max: 1_000_000,
-        // More than the client keeps.
-        commands_unanswered_max: 2_000,
-        // Echoes come as fast as they can.
-        messages_per_second_max: 0,
-        bytes_per_second_max: 0,
-        ..Config::default()
-    };
+    let mut config = Config { listen, log: LevelFilter::Error, shards: 1, ..Config::default() };
+    config.tls.self_signed = is_secure;
+    // Tests open more than an address usually may.
+    let limits = &mut config.limits;
+    (limits.connections.per_address, limits.handshakes.per_address) = (20_000, 20_000);
+    let address = &mut limits.address;
+    for rate in [&mut address.sessions, &mut address.joins, &mut address.rooms_created] {
+        rate.count = 1_000_000;
+    }
+    // More than the client keeps.
+    limits.device.commands = 2_000;
+    // Echoes come as fast as they can.
+    (limits.session.messages.count, limits.session.bytes.count) = (0, 0);
     Server::new()
         .authenticate(|hello| async move {
             match &*hello.token {

@@ -4,8 +4,10 @@ use std::fs;
 use std::io;
 use std::net::Ipv4Addr;
 use std::sync::PoisonError;
+use std::time::Duration;
 
 use playfield_room::Settings;
+use playfield_server::config::{AddressLimits, Quota, RateLimit, Timeouts};
 use playfield_server::{Config, LevelFilter, Pace, Server, ShardStats};
 use playfield_state::SyncProbe;
 use playfield_wire::schema::RoomSchema;
@@ -88,36 +90,32 @@ impl Node {
             listen: (Ipv4Addr::LOCALHOST, 0).into(),
             shards: 1,
             log: LevelFilter::Error,
-            // Clients that send nothing are not lost, however fast the clock runs.
-            heartbeat_ms: DAY_MS,
-            hello_timeout_ms: DAY_MS,
-            watchdog_ms: DAY_MS,
-            connections_max: 1_000_000,
-            connections_per_address_max: 1_000_000,
-            handshakes_max: 1_000_000,
-            handshakes_per_address_max: 1_000_000,
-            sessions_per_address_per_minute_max: 10_000_000,
-            joins_per_address_per_minute_max: 10_000_000,
-            rooms_created_per_address_per_minute_max: 10_000_000,
-            rooms_created_per_minute_max: 1_000_000,
-            keys_missed_per_address_per_minute_max: 10_000_000,
-            keys_missed_per_minute_max: 1_000_000,
-            messages_per_second_max: 0,
-            bytes_per_second_max: 0,
-            // How many rooms fit is what is asked.
-            lateness_max_ms: 0,
-            busy_max_percent: 0,
             ..Config::default()
         };
+        // Clients that send nothing are not lost, however fast the clock runs.
+        let Timeouts { heartbeat, hello, watchdog, .. } = &mut config.timeouts;
+        [heartbeat, hello, watchdog].into_iter().for_each(|timeout| *timeout = DAY);
+        let limits = &mut config.limits;
+        let many = Quota { total: 1_000_000, per_address: 1_000_000 };
+        (limits.connections, limits.handshakes) = (many, many);
+        let AddressLimits { sessions, joins, rooms_created, keys_missed, .. } = &mut limits.address;
+        for rate in [sessions, joins, rooms_created, keys_missed] {
+            *rate = RateLimit::per_minute(10_000_000);
+        }
+        limits.session.rooms_created = RateLimit::per_minute(1_000_000);
+        limits.session.keys_missed = RateLimit::per_minute(1_000_000);
+        (limits.session.messages.count, limits.session.bytes.count) = (0, 0);
+        // How many rooms fit is what is asked.
+        (config.rooms.lateness, config.rooms.busy_percent) = (Duration::ZERO, 0);
         if let Some([certificate, key]) = &self.tls {
-            config.set("tls_cert", certificate).map_err(io::Error::other)?;
-            config.set("tls_key", key).map_err(io::Error::other)?;
+            config.set("tls.cert", certificate).map_err(io::Error::other)?;
+            config.set("tls.key", key).map_err(io::Error::other)?;
         }
         Ok(config)
     }
 }
 
-const DAY_MS: u64 = 24 * 60 * 60 * 1000;
+const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// The settings of a room type that decide at which sizes and rates it can be measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -207,7 +205,7 @@ pub fn run(words: &[String], make: impl FnOnce(Config) -> io::Result<Server>) ->
         let Settings { sync_hz, tick_hz, capacity, .. } = *settings;
         own = Traits { sync_hz, tick_hz, capacity };
         // Players of a fast room would seem to be silent.
-        settings.silence_ms = DAY_MS;
+        settings.silence_ms = DAY.as_millis() as u64;
         if let Some(hz) = node.hz {
             let scale = |rate: u32| (rate * hz).checked_div(own.hz()).unwrap_or(rate);
             settings.tick_hz = scale(tick_hz).clamp(u32::from(tick_hz > 0), 1000);

@@ -101,7 +101,9 @@ pub(crate) fn shown(name: String, bytes_max: usize) -> String {
     let shown = excerpt(visible(&name).trim(), bytes_max).trim_end().to_owned();
     if shown != name {
         let name = excerpt(&name, 256);
-        log::info!("the name {name:?} of a token or ticket is shown as {shown:?}: name_bytes_max");
+        log::info!(
+            "the name {name:?} of a token or ticket is shown as {shown:?}: limits.name_bytes.player"
+        );
     }
     shown
 }

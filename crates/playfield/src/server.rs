@@ -189,7 +189,7 @@ impl Server {
     /// All handlers of a node share the control thread with a Tokio runtime (`current_thread`, with
     /// I/O and time enabled), apart from its rooms. So clients built on Tokio work in them, and a
     /// handler must not compute or block: use `tokio::task::spawn_blocking`. A handler that panics
-    /// is answered with 500, and one that takes longer than `http_answer_timeout_ms` with 503. When
+    /// is answered with 500, and one that takes longer than `http.answer_timeout` with 503. When
     /// its client is gone, a handler is dropped at its next `await`.
     ///
     /// A `HEAD` request is handled as a `GET` unless it has a route of its own. Pages come before
@@ -227,8 +227,8 @@ impl Server {
     /// Pages and routes with the same path come first. A [folder](Self::folder) takes the place of
     /// the router's fallback.
     ///
-    /// The limits on requests are outside the router's middleware: see `http_requests_max`,
-    /// `http_body_bytes_max` and `http_answer_timeout_ms`. A request is read to its end before the
+    /// The limits on requests are outside the router's middleware: see `http.requests.total`,
+    /// `http.body_bytes` and `http.answer_timeout`. A request is read to its end before the
     /// router sees it.
     ///
     /// # Panics
@@ -297,8 +297,8 @@ impl Server {
     /// background tasks, which has a Tokio runtime. So it must not block or compute for long: use
     /// `tokio::task::spawn_blocking`.
     ///
-    /// A client that waits is refused with `timeout` when `hello_timeout_ms` have passed since it
-    /// connected, with `internal` if the function panics, and with `busy` if `authentications_max`
+    /// A client that waits is refused with `timeout` when `timeouts.hello` have passed since it
+    /// connected, with `internal` if the function panics, and with `busy` if `limits.queues.authentications`
     /// wait already. The `resume` and `schemas` of the hello that the function gets are empty.
     ///
     /// ```no_run
@@ -376,7 +376,7 @@ impl Server {
     #[cfg(feature = "jwt")]
     fn jwt_by(mut self, jwt: playfield_identity::Jwt, or_ticket: bool) -> Self {
         self.authenticator = Some(Box::new(move |config| {
-            let name_bytes_max = config.name_bytes_max;
+            let name_bytes_max = config.limits.name_bytes.player;
             let jwt = Arc::new(jwt);
             Box::new(crate::jwt::JwtAuthenticator { jwt, name_bytes_max, or_ticket })
         }));
@@ -789,7 +789,7 @@ impl Server {
         let authenticator = authenticator.map(|make| make(&config));
         #[cfg(feature = "jwt")]
         let tickets = tickets.map(|tickets| {
-            let name_bytes_max = config.name_bytes_max;
+            let name_bytes_max = config.limits.name_bytes.player;
             Box::new(crate::jwt::SignedTickets { tickets, name_bytes_max })
         });
         let console = console(&config)?;

@@ -389,10 +389,13 @@ fn a_server_that_cant_be_prepared_says_why_and_still_helps() {
 }
 
 fn the_log_names_the_setting_because_of_which_a_connection_is_refused() {
-    for setting in ["connections_per_address_max", "handshakes_per_address_max", "connections_max"]
-    {
+    for setting in [
+        "limits.connections.per_address",
+        "limits.handshakes.per_address",
+        "limits.connections.total",
+    ] {
         let limit = format!("--{setting}=1");
-        let arguments = ["serve", &limit, "--trusted-addresses="];
+        let arguments = ["serve", &limit, "--limits.address.trusted="];
         let mut node = Node::start(&arguments, Stdio::piped(), "info");
         let connect = || TcpStream::connect(node.address).expect("it listens there");
         let _held = [connect(), connect()];
@@ -673,7 +676,7 @@ fn a_schema_is_read_over_tls() {
     std::fs::write(&cert, signed.certificate_pem()).expect("a file");
     std::fs::write(&key, signed.key_pem()).expect("a file");
     let node = Node::start(
-        &["serve", &format!("--tls-cert={cert}"), &format!("--tls-key={key}")],
+        &["serve", &format!("--tls.cert={cert}"), &format!("--tls.key={key}")],
         Stdio::null(),
         "info",
     );
@@ -748,14 +751,14 @@ fn an_error_of_a_timer_is_logged() {
 
 fn a_room_type_that_ends_slower_than_its_node_is_logged() {
     for (shutdown_ms, is_warned) in [("4999", true), ("5000", false)] {
-        let setting = format!("--shutdown-timeout-ms={shutdown_ms}");
+        let setting = format!("--timeouts.shutdown={shutdown_ms}ms");
         let mut node = Node::start(&["serve", &setting], Stdio::piped(), "warn");
         assert_eq!(node.stop(), Some(0));
         let mut log = String::new();
         let stderr = node.process.stderr.as_mut().expect("it is piped");
         stderr.read_to_string(&mut log).expect("text");
         let text = "closing_ms = 5000 of the room type \"trouble\" is longer than \
-                    shutdown_timeout_ms = 4999";
+                    timeouts.shutdown = 4.999s";
         assert_eq!(log.contains(text), is_warned, "{log}");
     }
 }

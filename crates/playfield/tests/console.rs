@@ -423,7 +423,7 @@ fn players_are_found_by_name() {
 
 #[test]
 fn limits_say_how_near_they_are_and_how_often_they_were_reached() {
-    let (running, console) = start(&[("rooms_per_session_max", "1")]);
+    let (running, console) = start(&[("limits.session.rooms", "1")]);
     runtime().block_on(async {
         let (ann, _room) = join(&running, "ann").await;
         ann.create_dynamic("table", false, None).await.unwrap_err();
@@ -438,13 +438,13 @@ fn limits_say_how_near_they_are_and_how_often_they_were_reached() {
                 std::thread::yield_now();
             }
         };
-        until("rooms_max", &|limit| limit["now"] == 1);
-        until("connections_max", &|limit| limit["now"] == 1);
-        until("rooms_per_session_max", &|limit| {
+        until("limits.rooms", &|limit| limit["now"] == 1);
+        until("limits.connections.total", &|limit| limit["now"] == 1);
+        until("limits.session.rooms", &|limit| {
             let reached = json!({ "counter": "joins_refused", "times": 1 });
             (&limit["max"], &limit["now"], &limit["reached"]) == (&json!(1), &Value::Null, &reached)
         });
-        assert_eq!(limit("mailbox_max")["max"], 16_384);
+        assert_eq!(limit("limits.queues.mail")["max"], 16_384);
     });
     running.shutdown();
 }

@@ -81,7 +81,7 @@ impl On<Hang> for Board {
 fn start(change: impl FnOnce(&mut Config)) -> Running {
     let mut config = Config { listen: ([127, 0, 0, 1], 0).into(), shards: 2, ..Config::default() };
     // The clients don't read while the test ends.
-    config.shutdown_timeout_ms = 10;
+    config.timeouts.shutdown = Duration::from_millis(10);
     change(&mut config);
     Server::new().room::<Board>("board").start(config).expect("it starts")
 }
@@ -187,7 +187,7 @@ fn an_operator_counts_the_bytes_of_a_running_room_by_field() {
 
 #[test]
 fn what_cant_be_done_is_an_error() {
-    let game = Game::new(|config| config.ask_timeout_ms = 60_000);
+    let game = Game::new(|config| config.timeouts.ask = Duration::from_millis(60_000));
     let Game { running, id, node, .. } = game;
     let id = &id;
 
@@ -230,8 +230,8 @@ fn while_a_room_hangs_its_mailbox_fills_up_and_requests_time_out() {
     let (go_on, goes_on) = sync_channel(1);
     *HANGS.lock().unwrap() = Some((hangs, goes_on));
     let game = Game::new(|config| {
-        config.mailbox_max = 3;
-        config.ask_timeout_ms = 50;
+        config.limits.queues.mail = 3;
+        config.timeouts.ask = Duration::from_millis(50);
     });
     let Game { id, node, .. } = &game;
     node.tell(id, &Hang).unwrap();
@@ -241,11 +241,11 @@ fn while_a_room_hangs_its_mailbox_fills_up_and_requests_time_out() {
     node.tell(id, &Add { points: 1 }).unwrap();
     let full = node.tell(id, &Add { points: 1 }).unwrap_err();
     assert_eq!(full.code(), ErrorCode::Busy);
-    assert!(full.text().starts_with("mailbox_max: "), "{full}");
+    assert!(full.text().starts_with("limits.queues.mail: "), "{full}");
     assert_eq!(code(node.ask(id, &Score).wait()), ErrorCode::Busy);
     let late = asked.wait().unwrap_err();
     assert_eq!(late.code(), ErrorCode::Timeout);
-    assert!(late.text().starts_with("ask_timeout_ms: "), "{late}");
+    assert!(late.text().starts_with("timeouts.ask: "), "{late}");
     // What was accepted is not lost.
     go_on.send(()).unwrap();
     loop {
@@ -314,7 +314,7 @@ impl Service for Relay {
 #[test]
 fn a_service_tells_and_asks_rooms_on_any_shard() {
     let mut config = Config { listen: ([127, 0, 0, 1], 0).into(), shards: 2, ..Config::default() };
-    config.shutdown_timeout_ms = 10;
+    config.timeouts.shutdown = Duration::from_millis(10);
     let relay = |_| Relay { room: String::new(), waiting: Vec::new() };
     let server = Server::new().room::<Board>("board").service(([127, 0, 0, 1], 0), relay);
     let running = server.start(config).unwrap();
@@ -372,7 +372,7 @@ impl Room for Duel {
 #[tokio::test]
 async fn a_handle_creates_finds_and_lists_rooms_and_reserves_seats() {
     let mut config = Config { listen: ([127, 0, 0, 1], 0).into(), shards: 2, ..Config::default() };
-    config.shutdown_timeout_ms = 10;
+    config.timeouts.shutdown = Duration::from_millis(10);
     let running = Server::new().room::<Duel>("duel").start(config).expect("it starts");
     let handle = running.handle();
 

@@ -4,6 +4,7 @@
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use playfield::client::{self, Connection, ConnectionEvent, Error as ClientError};
+use playfield::config::RateLimit;
 use playfield::identity::{Jwt, Keys, Pace, Signer, Ticket, Tickets};
 use playfield::prelude::*;
 use playfield::{Config, Decision, ErrorCode, Identity, OnePerUser, Running};
@@ -273,12 +274,9 @@ async fn where_it_is_allowed_a_ticket_needs_no_token() {
 }
 
 #[tokio::test]
-async fn keys_missed_per_minute_max_bad_tickets_are_answered_and_one_more_is_a_limit() {
-    let config = Config {
-        listen: ([127, 0, 0, 1], 0).into(),
-        keys_missed_per_minute_max: 2,
-        ..Config::default()
-    };
+async fn as_many_bad_tickets_as_keys_missed_are_answered_and_one_more_is_a_limit() {
+    let mut config = Config { listen: ([127, 0, 0, 1], 0).into(), ..Config::default() };
+    config.limits.session.keys_missed = RateLimit::per_minute(2);
     let (_, public) = Signer::generate().unwrap();
     let tickets = Tickets::new(Keys::pem(public).unwrap());
     let running = Server::new().room::<Club>("club").tickets(tickets).start(config).unwrap();

@@ -60,7 +60,7 @@ use crate::{Context, EndReason, LeaveReason, Player, Result};
 /// | `joins_waiting_max = 256` | 256 | most players who wait so, up to 1,000,000 |
 /// | `reply_ms = 30_000` | 30,000 | milliseconds that a [deferred](Context::defer) reply may take, up to 3,600,000 |
 /// | `persist = 10` | never | seconds between saves of a room with a key, 1 to 86,400: see [below](#rooms-that-last) |
-/// | `silence_ms = 3_000` | 5,000 with ticks; else the node's `heartbeat_ms` | milliseconds, 100 to 3,600,000, after which a silent connection counts as lost, at both ends |
+/// | `silence_ms = 3_000` | 5,000 with ticks; else the node's `timeouts.heartbeat` | milliseconds, 100 to 3,600,000, after which a silent connection counts as lost, at both ends |
 /// | `round_trip_ms = 2_000` | never | milliseconds between pings that measure the [round trip](Context::round_trip) to each player, 100 to 3,600,000 |
 /// | `grace_ms = 10_000` | 10,000 | milliseconds that a player whose connection was lost keeps the seat, up to 86,400,000; 0 = none: see [below](#players-who-come-back) |
 ///
@@ -84,7 +84,7 @@ use crate::{Context, EndReason, LeaveReason, Player, Result};
 /// 5. The room waits for background work and requests that it has begun since step 1, and receives
 ///    their messages by [`On`](crate::On) and [`Answer`](crate::Answer), which may begin more. It
 ///    waits for at most `closing_ms`; at a shutdown, no longer than the node's
-///    `shutdown_timeout_ms`.
+///    `timeouts.shutdown`.
 /// 6. The state is dropped, on the same thread.
 ///
 /// So a room that must save its state does so in `closing`, with [`Context::spawn`]: every request

@@ -100,7 +100,7 @@ fn main() -> Result<(), Box<dyn Error + Send + Sync>> {
     };
     let turns = count.parse::<usize>()? / WINDOW;
     let mut config = Config::default();
-    for name in ["messages_per_second_max", "bytes_per_second_max"] {
+    for name in ["limits.session.messages.per_second", "limits.session.bytes.per_second"] {
         config.set(name, "0")?;
     }
     let mut shard = BareShard::new(config, vec![RoomType::of::<Hall>("hall")], Echo);

@@ -8,6 +8,7 @@
 use std::env;
 use std::error::Error;
 use std::net::Ipv4Addr;
+use std::time::Duration;
 
 use playfield_server::testing::echo_messages;
 use playfield_server::{Config, Server, log_to_stderr};
@@ -16,7 +17,7 @@ use playfield_server::{Config, Server, log_to_stderr};
 const MESSAGE_BYTES_MAX: usize = 16 << 20;
 
 /// Longer than a case takes.
-const TIMEOUT_MS: u64 = 600_000;
+const TIMEOUT: Duration = Duration::from_secs(600);
 
 fn main() -> Result<(), Box<dyn Error>> {
     let (mut port, mut is_tls) = (0, false);
@@ -26,21 +27,17 @@ fn main() -> Result<(), Box<dyn Error>> {
             text => port = text.parse()?,
         }
     }
-    let config = Config {
-        listen: (Ipv4Addr::LOCALHOST, port).into(),
-        tls_self_signed: is_tls,
-        max_message_bytes: MESSAGE_BYTES_MAX,
-        // No client says hello.
-        hello_bytes_max: MESSAGE_BYTES_MAX,
-        hello_timeout_ms: TIMEOUT_MS,
-        message_timeout_ms: TIMEOUT_MS,
-        // Of the suite's messages, many are in the outbox at once.
-        outbox_bytes_max: 8 * MESSAGE_BYTES_MAX,
-        peer_bytes_per_address_max: 64 * MESSAGE_BYTES_MAX,
-        websocket_deflate: true,
-        websocket_deflate_bytes_min: 64,
-        ..Config::default()
-    };
+    let mut config = Config { listen: (Ipv4Addr::LOCALHOST, port).into(), ..Config::default() };
+    config.tls.self_signed = is_tls;
+    config.limits.message_bytes = MESSAGE_BYTES_MAX;
+    // No client says hello.
+    config.tuning.hello_bytes = MESSAGE_BYTES_MAX;
+    (config.timeouts.hello, config.timeouts.message) = (TIMEOUT, TIMEOUT);
+    // Of the suite's messages, many are in the outbox at once.
+    config.limits.session.outbox_bytes.max = 8 * MESSAGE_BYTES_MAX;
+    config.limits.memory.per_address = 64 * MESSAGE_BYTES_MAX;
+    config.websocket.deflate = true;
+    config.tuning.deflate_bytes_min = 64;
     log_to_stderr(config.log);
     let running = echo_messages(Server::new(config)).start()?;
     let scheme = if is_tls { "wss" } else { "ws" };

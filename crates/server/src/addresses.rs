@@ -111,11 +111,11 @@ pub(crate) enum Pace {
 /// Why a connection is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Crowded {
-    /// `connections_per_address_max` connections of the address are open.
+    /// `limits.connections.per_address` connections of the address are open.
     Connections,
-    /// `handshakes_per_address_max` connections of the address have not said hello.
+    /// `limits.handshakes.per_address` connections of the address have not said hello.
     Handshakes,
-    /// `handshakes_max` connections of all addresses have not said hello.
+    /// `limits.handshakes.total` connections of all addresses have not said hello.
     AllHandshakes,
 }
 
@@ -123,9 +123,9 @@ impl Crowded {
     /// The setting that is reached.
     pub(crate) fn setting(self) -> &'static str {
         match self {
-            Self::Connections => "connections_per_address_max",
-            Self::Handshakes => "handshakes_per_address_max",
-            Self::AllHandshakes => "handshakes_max",
+            Self::Connections => "limits.connections.per_address",
+            Self::Handshakes => "limits.handshakes.per_address",
+            Self::AllHandshakes => "limits.handshakes.total",
         }
     }
 }
@@ -171,45 +171,36 @@ impl Drop for BytesHeld {
 
 impl Addresses {
     pub(crate) fn new(config: &Config) -> Arc<Self> {
-        let rate = |setting, count| Rate::per_minute(setting, count).of_address();
+        let rate = |setting, limit| Rate::new(setting, limit).of_address();
         let rates = [
-            rate("sessions_per_address_per_minute_max", config.sessions_per_address_per_minute_max),
-            rate("resumes_per_address_per_minute_max", config.resumes_per_address_per_minute_max),
-            rate("joins_per_address_per_minute_max", config.joins_per_address_per_minute_max),
-            rate(
-                "rooms_created_per_address_per_minute_max",
-                config.rooms_created_per_address_per_minute_max,
-            ),
-            rate(
-                "keys_missed_per_address_per_minute_max",
-                config.keys_missed_per_address_per_minute_max,
-            ),
-            rate(
-                "channels_opened_per_address_per_minute_max",
-                config.channels_opened_per_address_per_minute_max,
-            ),
+            rate("limits.address.sessions", config.limits.address.sessions),
+            rate("limits.address.resumes", config.limits.address.resumes),
+            rate("limits.address.joins", config.limits.address.joins),
+            rate("limits.address.rooms_created", config.limits.address.rooms_created),
+            rate("limits.address.keys_missed", config.limits.address.keys_missed),
+            rate("limits.address.channels_opened", config.limits.address.channels_opened),
         ];
         let shared = Shared {
-            connections_max: config.connections_per_address_max,
-            handshakes_max: config.handshakes_max,
-            handshakes_of_one_max: config.handshakes_per_address_max,
-            requests_of_one_max: config.http_requests_per_address_max,
-            away_of_one_max: config.sessions_away_per_address_max,
-            channels_of_one_max: config.channels_per_address_max,
-            history_of_one_max: config.channel_history_bytes_per_address_max,
-            bytes_max: config.peer_bytes_max(),
-            bytes_of_one_max: config.peer_bytes_per_address_max,
+            connections_max: config.limits.connections.per_address,
+            handshakes_max: config.limits.handshakes.total,
+            handshakes_of_one_max: config.limits.handshakes.per_address,
+            requests_of_one_max: config.http.requests.per_address,
+            away_of_one_max: config.limits.sessions_away.per_address,
+            channels_of_one_max: config.limits.channels.per_address,
+            history_of_one_max: config.limits.history_bytes.per_address,
+            bytes_max: config.memory_max(),
+            bytes_of_one_max: config.limits.memory.per_address,
             rates,
             handshakes: AtomicUsize::new(0),
             bytes: AtomicUsize::new(0),
         };
         Arc::new(Self {
             shared: Arc::new(shared),
-            ipv6_bits: config.ipv6_prefix_bits as u8,
-            trusted: config.trusted_addresses.clone(),
+            ipv6_bits: config.limits.address.ipv6_prefix_bits as u8,
+            trusted: config.limits.address.trusted.clone(),
             proxies: config.trusted_proxies.clone(),
             known: Mutex::default(),
-            addresses_max: config.addresses_max,
+            addresses_max: config.tuning.addresses,
         })
     }
 
@@ -554,7 +545,7 @@ mod tests {
 
     #[test]
     fn an_address_has_so_many_connections_and_not_one_more() {
-        let addresses = addresses(&[("connections_per_address_max", "2")]);
+        let addresses = addresses(&[("limits.connections.per_address", "2")]);
         let mut held = Vec::new();
         for (one, same) in [("10.0.0.1", "::ffff:10.0.0.1"), ("2001:db8::1", "2001:db8::ffff:1")] {
             held.push(admit(&addresses, one).unwrap());
@@ -572,8 +563,10 @@ mod tests {
 
     #[test]
     fn the_prefix_of_ipv6_is_a_setting() {
-        let addresses =
-            addresses(&[("connections_per_address_max", "1"), ("ipv6_prefix_bits", "48")]);
+        let addresses = addresses(&[
+            ("limits.connections.per_address", "1"),
+            ("limits.address.ipv6_prefix_bits", "48"),
+        ]);
         let _one = admit(&addresses, "2001:db8:1:1::1").unwrap();
         assert!(admit(&addresses, "2001:db8:1:2::1").is_err());
         assert!(admit(&addresses, "2001:db8:2::1").is_ok());
@@ -582,8 +575,8 @@ mod tests {
     #[test]
     fn one_trusted_address_does_not_exempt_its_neighbors() {
         let addresses = addresses(&[
-            ("connections_per_address_max", "1"),
-            ("trusted_addresses", "2001:db8::5"),
+            ("limits.connections.per_address", "1"),
+            ("limits.address.trusted", "2001:db8::5"),
         ]);
         let _trusted = [(); 3].map(|()| admit(&addresses, "2001:db8::5").unwrap());
         let _stranger = admit(&addresses, "2001:db8::6").unwrap();
@@ -593,7 +586,8 @@ mod tests {
 
     #[test]
     fn so_many_are_in_handshake_of_an_address_and_in_all() {
-        let addresses = addresses(&[("handshakes_per_address_max", "2"), ("handshakes_max", "3")]);
+        let addresses =
+            addresses(&[("limits.handshakes.per_address", "2"), ("limits.handshakes.total", "3")]);
         let mut one = admit(&addresses, "10.0.0.1").unwrap();
         let _two = admit(&addresses, "10.0.0.1").unwrap();
         assert_eq!(admit(&addresses, "10.0.0.1").err(), Some(Crowded::Handshakes));
@@ -611,9 +605,9 @@ mod tests {
     #[test]
     fn a_connection_counts_where_a_proxy_says_that_it_comes_from() {
         let addresses = addresses(&[
-            ("connections_per_address_max", "1"),
+            ("limits.connections.per_address", "1"),
             ("trusted_proxies", "10.0.0.0/8"),
-            ("handshakes_max", "3"),
+            ("limits.handshakes.total", "3"),
         ]);
         let mut proxied: Vec<_> = (0..3).map(|_| admit(&addresses, "10.0.0.1").unwrap()).collect();
         proxied[0].holds(5000);
@@ -632,20 +626,20 @@ mod tests {
     #[test]
     fn each_pace_has_its_own_limit_which_outlasts_the_connections() {
         let addresses = addresses(&[
-            ("sessions_per_address_per_minute_max", "3"),
-            ("resumes_per_address_per_minute_max", "7"),
-            ("joins_per_address_per_minute_max", "4"),
-            ("rooms_created_per_address_per_minute_max", "5"),
-            ("keys_missed_per_address_per_minute_max", "6"),
-            ("channels_opened_per_address_per_minute_max", "2"),
+            ("limits.address.sessions.per_minute", "3"),
+            ("limits.address.resumes.per_minute", "7"),
+            ("limits.address.joins.per_minute", "4"),
+            ("limits.address.rooms_created.per_minute", "5"),
+            ("limits.address.keys_missed.per_minute", "6"),
+            ("limits.address.channels_opened.per_minute", "2"),
         ]);
         for (pace, max, setting) in [
-            (Pace::Session, 3, "sessions_per_address_per_minute_max"),
-            (Pace::Resume, 7, "resumes_per_address_per_minute_max"),
-            (Pace::Join, 4, "joins_per_address_per_minute_max"),
-            (Pace::Room, 5, "rooms_created_per_address_per_minute_max"),
-            (Pace::MissedKey, 6, "keys_missed_per_address_per_minute_max"),
-            (Pace::Channel, 2, "channels_opened_per_address_per_minute_max"),
+            (Pace::Session, 3, "limits.address.sessions"),
+            (Pace::Resume, 7, "limits.address.resumes"),
+            (Pace::Join, 4, "limits.address.joins"),
+            (Pace::Room, 5, "limits.address.rooms_created"),
+            (Pace::MissedKey, 6, "limits.address.keys_missed"),
+            (Pace::Channel, 2, "limits.address.channels_opened"),
         ] {
             let take = |ip: &str, now| addresses.at(ip.parse().unwrap(), now).take(pace, now);
             for _ in 0..max {
@@ -668,7 +662,7 @@ mod tests {
         for (addresses_max, now, kept) in
             [("1000000", NOW, many + 2), ("1000000", NOW + MEMORY, 2), ("1024", NOW, 2)]
         {
-            let addresses = addresses(&[("addresses_max", addresses_max)]);
+            let addresses = addresses(&[("tuning.addresses", addresses_max)]);
             let _stays = admit(&addresses, "192.0.2.1").unwrap();
             for number in 1..many {
                 let address = addresses.at((0x0A00_0000 + number).to_be_bytes().into(), NOW);
@@ -683,7 +677,7 @@ mod tests {
 
     #[test]
     fn with_more_in_use_than_may_be_remembered_not_each_new_one_goes_through_all() {
-        let addresses = addresses(&[("addresses_max", "1024")]);
+        let addresses = addresses(&[("tuning.addresses", "1024")]);
         let at = |number: u32| addresses.at((0x0A00_0000 + number).to_be_bytes().into(), NOW);
         let _in_use: Vec<_> = (0..2000).map(at).collect();
         // Each sweep forgets all the others.
@@ -702,9 +696,9 @@ mod tests {
     #[test]
     fn bytes_are_summed_up_by_address_and_in_all() {
         let addresses = addresses(&[
-            ("peer_bytes_per_address_max", "65536"),
-            ("peer_bytes_max", "1048576"),
-            ("http_requests_per_address_max", "2"),
+            ("limits.memory.per_address", "65536"),
+            ("limits.memory.total", "1048576"),
+            ("http.requests.per_address", "2"),
         ]);
         let mut one = admit(&addresses, "10.0.0.1").unwrap();
         let mut two = admit(&addresses, "10.0.0.1").unwrap();

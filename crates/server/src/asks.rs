@@ -64,7 +64,7 @@ impl Asks {
     /// the usual time and `more`, for what the shard waits for itself.
     ///
     /// # Errors
-    /// `busy` at `asks_max`, `shutting_down` after the node's end.
+    /// `busy` at `limits.queues.asks`, `shutting_down` after the node's end.
     pub(crate) fn begin(&self, shard: u16, more: Duration) -> Result<(u64, Receiver<Answer>)> {
         let (answer, answered) = channel();
         Ok((self.begin_within(shard, Asker::Future(answer), more)?, answered))
@@ -103,7 +103,7 @@ impl Asks {
             return Err(ended());
         }
         if inner.waiting.len() >= self.asks_max {
-            let text = format!("asks_max: {} requests are unanswered", self.asks_max);
+            let text = format!("limits.queues.asks: {} requests are unanswered", self.asks_max);
             return Err(Error::new(ErrorCode::Busy, text));
         }
         inner.begun += 1;
@@ -140,7 +140,7 @@ impl Asks {
 
     /// Answers the requests whose deadline has passed.
     pub(crate) fn expire(&self, now: Instant) {
-        let text = format!("ask_timeout_ms: the room did not answer within {:?}", self.timeout);
+        let text = format!("timeouts.ask: the room did not answer within {:?}", self.timeout);
         let is_late = |waiting: &Waiting| waiting.by <= now;
         self.answer_all(&Error::new(ErrorCode::Timeout, text), |waiting| {
             is_late(waiting) && !waiting.is_for_device
@@ -215,7 +215,7 @@ mod tests {
         let (two, _kept) = asks.begin(0, Duration::ZERO).unwrap();
         let error = asks.begin(0, Duration::ZERO).unwrap_err();
         assert_eq!(error.code(), ErrorCode::Busy);
-        assert!(error.text().starts_with("asks_max: 2 "), "{error}");
+        assert!(error.text().starts_with("limits.queues.asks: 2 "), "{error}");
         asks.answer(one, Ok(vec![1]));
         assert_eq!(answered.try_recv().unwrap(), Ok(vec![1]));
         asks.forget(two);

@@ -94,7 +94,7 @@ impl From<Decided> for Decision {
 /// closed.
 pub trait Authenticator: Send + Sync {
     /// Says who sent this hello. It runs on a shard's thread, so it must not block: what takes time
-    /// is decided [later](Decision::later). The client waits meanwhile, until `hello_timeout_ms`
+    /// is decided [later](Decision::later). The client waits meanwhile, until `timeouts.hello`
     /// have passed since it connected; then the future is dropped.
     fn authenticate(&self, hello: &Hello<'_>) -> Decision;
 }
@@ -206,8 +206,9 @@ impl Guests {
         let name = name.trim();
         if name.len() > self.name_bytes_max {
             let (bytes, bytes_max) = (name.len(), self.name_bytes_max);
-            let text =
-                format!("name_bytes_max: the name has {bytes} bytes, the limit is {bytes_max}");
+            let text = format!(
+                "limits.name_bytes.player: the name has {bytes} bytes, the limit is {bytes_max}"
+            );
             return Err(Error::new(ErrorCode::Limit, text));
         }
         if let Some(refused) = invisible(name) {

@@ -24,7 +24,7 @@ impl AwaySessions {
     pub(crate) fn new(config: &Config) -> Self {
         Self {
             count: AtomicUsize::new(0),
-            count_max: config.sessions_away_max,
+            count_max: config.limits.sessions_away.total,
             moved: Mutex::default(),
             asked: AtomicU64::new(0),
         }
@@ -42,11 +42,11 @@ impl AwaySessions {
     /// The setting by which it may not be kept.
     pub(crate) fn enter(&self, address: &Address) -> Result<(), &'static str> {
         if !address.keeps_away() {
-            return Err("sessions_away_per_address_max");
+            return Err("limits.sessions_away.per_address");
         }
         if !add_below(&self.count, self.count_max) {
             address.ends_away();
-            return Err("sessions_away_max");
+            return Err("limits.sessions_away.total");
         }
         Ok(())
     }
@@ -85,22 +85,22 @@ mod tests {
 
     use super::AwaySessions;
     use crate::addresses::{Address, Addresses};
-    use crate::config::Config;
+    use crate::config::{Config, Quota};
 
     #[test]
     fn so_many_may_be_away_in_all_and_from_one_address_and_one_more_may_not() {
-        let config =
-            Config { sessions_away_max: 4, sessions_away_per_address_max: 2, ..Config::default() };
+        let mut config = Config::default();
+        config.limits.sessions_away = Quota { total: 4, per_address: 2 };
         let away = AwaySessions::new(&config);
         let addresses = Addresses::new(&config);
         let at = |address: &str| addresses.at(address.parse().unwrap(), Duration::ZERO);
         let (one, other) = (at("2001:db8::1"), at("10.0.0.1"));
         let enters = |address: &Address| away.enter(address).is_ok();
         assert!(enters(&one) && enters(&at("2001:db8::ffff")));
-        let of_one = Err("sessions_away_per_address_max");
+        let of_one = Err("limits.sessions_away.per_address");
         assert_eq!(away.enter(&one), of_one, "the same network of 64 bits");
         assert!(enters(&other) && enters(&other));
-        assert_eq!(away.enter(&at("10.0.0.2")), Err("sessions_away_max"), "four in all");
+        assert_eq!(away.enter(&at("10.0.0.2")), Err("limits.sessions_away.total"), "four in all");
         away.leave(&one);
         assert!(enters(&at("10.0.0.2")));
         for address in [&one, &other, &other, &at("10.0.0.2")] {

@@ -55,7 +55,7 @@ pub(crate) trait Background: Send + Sync {
     /// returned value, perhaps even if that was dropped before.
     ///
     /// # Errors
-    /// `busy` if `authentications_max` wait already.
+    /// `busy` if `limits.queues.authentications` wait already.
     fn decide(
         &self,
         shard: u16,

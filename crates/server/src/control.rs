@@ -114,7 +114,7 @@ impl Background for Control {
     fn spawn(&self, origin: Origin, work: Task) -> Result<(), Error> {
         let max = self.tasks_max;
         let runs = Counted::new(&self.shared.work.tasks, max).ok_or_else(|| {
-            let text = format!("tasks_max: {max} background tasks are running already");
+            let text = format!("limits.queues.tasks: {max} background tasks are running already");
             Error::new(ErrorCode::Busy, text)
         })?;
         let shared = Arc::clone(&self.shared);
@@ -141,7 +141,7 @@ impl Background for Control {
         let mut jobs = self.queue.lock();
         if jobs.waiting.len() >= self.queue.jobs_max {
             let text = format!(
-                "compute_queue_max: {} computations are queued already",
+                "limits.queues.computations: {} computations are queued already",
                 self.queue.jobs_max
             );
             return Err(Error::new(ErrorCode::Busy, text));
@@ -161,7 +161,8 @@ impl Background for Control {
     ) -> Result<Underway, Error> {
         let max = self.authentications_max;
         let waits = Counted::new(&self.shared.work.authentications, max).ok_or_else(|| {
-            let text = format!("authentications_max: {max} clients wait already; try again");
+            let text =
+                format!("limits.queues.authentications: {max} clients wait already; try again");
             Error::new(ErrorCode::Busy, text)
         })?;
         let shared = Arc::clone(&self.shared);

@@ -496,7 +496,7 @@ impl Inner {
             return Err(Error::new(ErrorCode::RoomExists, text));
         }
         if self.rooms.len() >= rooms_max {
-            let text = format!("rooms_max: the node already has {rooms_max} rooms");
+            let text = format!("limits.rooms: the node already has {rooms_max} rooms");
             return Err(Error::new(ErrorCode::Limit, text));
         }
         let shard = self.least_loaded(plan.shard).ok_or_else(|| self.refusal())?;
@@ -748,7 +748,7 @@ mod tests {
         directory.plan(&plan(2)).unwrap();
         let error = directory.plan(&plan(3)).unwrap_err();
         assert_eq!(error.code(), ErrorCode::Limit);
-        assert!(error.text().starts_with("rooms_max: "));
+        assert!(error.text().starts_with("limits.rooms: "));
         directory.remove(id(1));
         directory.plan(&plan(3)).unwrap();
     }

@@ -29,7 +29,7 @@ pub trait Fleet: Send + Sync + 'static {
     /// the device changes them; the id is the same then. The setting [`FleetSettings::ids`] was
     /// checked before.
     ///
-    /// A device that may register can still be refused, at `devices_max`: it is in the registry
+    /// A device that may register can still be refused, at `limits.devices`: it is in the registry
     /// from [`registered`](Self::registered) on.
     ///
     /// # Errors
@@ -185,14 +185,14 @@ impl HostedFleet {
     ) -> Result<Self, PatternError> {
         let FleetSettings { silent_ms, duplicates, payload, ids } = settings;
         let limits = Limits {
-            devices_max: config.devices_max,
-            tags_max: config.device_tags_max,
-            metadata_bytes_max: config.device_metadata_bytes_max,
-            id_bytes_max: config.device_id_bytes_max,
+            devices_max: config.limits.devices,
+            tags_max: config.limits.device.tags,
+            metadata_bytes_max: config.limits.device.metadata_bytes,
+            id_bytes_max: config.limits.name_bytes.device,
         };
         let registry = Registry::new(limits, entropy.hasher());
         let silent = (silent_ms > 0).then(|| Duration::from_millis(silent_ms.max(100)));
-        let take_overs_per_minute = config.device_take_overs_per_minute_max;
+        let take_overs_per_minute = config.tuning.take_overs_per_minute;
         let ids = ids?;
         Ok(Self { user, registry, duplicates, payload, ids, take_overs_per_minute, silent })
     }
@@ -219,7 +219,7 @@ impl HostedFleet {
         new.take_over(known, max).map_err(|wait| {
             let wait_s = wait.as_secs() + 1;
             let text = format!(
-                "device_take_overs_per_minute_max: the limit is {max} per minute and device; is \
+                "tuning.take_overs_per_minute: the limit is {max} per minute and device; is \
                  its id used twice? Try again in {wait_s} s"
             );
             Error::new(ErrorCode::Limit, text).with_retry_after(wait)

@@ -84,7 +84,7 @@ impl NodeHandle {
     /// [`ask`](Self::ask).
     ///
     /// # Errors
-    /// `room_not_found`, `busy` if the mailbox of the room's shard is full (`mailbox_max`),
+    /// `room_not_found`, `busy` if the mailbox of the room's shard is full (`limits.queues.mail`),
     /// `internal` if that shard has failed, or `shutting_down`.
     pub fn tell<M: Message>(&self, room_id: &str, message: &M) -> Result<()> {
         let (id, shard) = self.place(room_id)?;
@@ -102,7 +102,7 @@ impl NodeHandle {
     /// # Errors
     /// The future's output is the room's refusal, or as [`tell`](Self::tell). A room that ends
     /// before it answers is `room_not_found` or `room_closed`. Without an answer for
-    /// `ask_timeout_ms` it is `timeout`, and beyond `asks_max` unanswered requests `busy`.
+    /// `timeouts.ask` it is `timeout`, and beyond `limits.queues.asks` unanswered requests `busy`.
     pub fn ask<M: Message>(&self, room_id: &str, message: &M) -> Asked<M> {
         let message = InternalMessage::of(message);
         Pending::new(
@@ -192,7 +192,7 @@ impl NodeHandle {
             return Err(asks::shard_failed(shard));
         }
         self.shared.mailboxes[index].push(Parcel::Mail(mail)).map_err(|_| {
-            let text = "mailbox_max: the mailbox of the room's shard is full; try again";
+            let text = "limits.queues.mail: the mailbox of the room's shard is full; try again";
             Error::new(ErrorCode::Busy, text)
         })
     }
@@ -238,7 +238,7 @@ impl<T> Pending<T> {
         Self { state: begun.map_or_else(State::Refused, State::Waiting), read }
     }
 
-    /// Blocks this thread until the reply is here, for `ask_timeout_ms` at most.
+    /// Blocks this thread until the reply is here, for `timeouts.ask` at most.
     ///
     /// Never call it in a room, a service or an asynchronous task: it would stop all others on the
     /// same thread, and the shard that it waits for may be its own.

@@ -14,7 +14,7 @@
 //! joined or listed, and `addresses` what each client address uses. Work that waits or computes for
 //! long runs in `control`, and ends as mail.
 //!
-//! [`channel`] and [`device`] hold what shards know of channels and devices. Both are state
+//! [`config`] has the settings. [`channel`] and [`device`] hold what shards know of channels and devices. Both are state
 //! machines without sockets and threads.
 
 mod addresses;
@@ -24,7 +24,7 @@ mod away;
 mod background;
 pub mod channel;
 mod clock;
-mod config;
+pub mod config;
 mod control;
 mod counted;
 pub mod device;
@@ -65,7 +65,8 @@ pub use axum;
 pub use auth::{AsyncAuthenticator, Authenticator, Decided, Deciding, Decision, Guests, Identity};
 pub use clock::Pace;
 pub use config::{
-    Config, ConfigError, Descriptors, Network, Origin, Secret, Setting, closest, settings,
+    Config, ConfigError, Descriptors, Network, Origin, Quota, RateLimit, Secret, Setting, closest,
+    renamed, settings,
 };
 pub use directory::RoomOrder;
 pub use fleet::{Duplicates, Fleet, FleetSettings, Gone};

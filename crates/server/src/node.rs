@@ -68,14 +68,14 @@ impl Node {
         tokens: TokenKey,
     ) -> Self {
         let away = AwaySessions::new(&config);
-        let users = Users::new(config.hello_timeout());
+        let users = Users::new(config.timeouts.hello);
         let names = room_types.iter().enumerate();
         let by_name =
             names.map(|(index, room_type)| (room_type.name.clone(), index as u16)).collect();
-        let directory = Directory::new(room_types.len(), shards, config.rooms_max)
-            .with_lateness_max(config.lateness_max())
+        let directory = Directory::new(room_types.len(), shards, config.limits.rooms)
+            .with_lateness_max(config.rooms.lateness)
             .with_busy_max(config.busy_max());
-        let asks = Asks::new(config.asks_max, config.ask_timeout());
+        let asks = Asks::new(config.limits.queues.asks, config.timeouts.ask);
         let (requests, addresses) = (Requests::new(&config), Addresses::new(&config));
         Self {
             config,

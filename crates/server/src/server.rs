@@ -292,7 +292,7 @@ impl Server {
     ///
     /// The payloads of binary messages are the stream that the service's codec cuts into frames:
     /// where messages end means nothing. Each frame that the service writes is one message. TLS,
-    /// the header of a proxy and `allowed_origins` apply as they do to sessions.
+    /// the header of a proxy and `websocket.allowed_origins` apply as they do to sessions.
     #[must_use]
     pub fn service_at_path<S: Service>(
         mut self,

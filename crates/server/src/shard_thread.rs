@@ -197,12 +197,15 @@ impl EndGuard {
     }
 
     fn pin(&self) {
-        let cores = &self.node.config.pin_cores;
+        let cores = &self.node.config.threads.pin_cores;
         let core = (!cores.is_empty()).then(|| cores[self.index % cores.len()]);
         if let Some(core) = core
             && let Err(error) = sys::pin_to_core(core)
         {
-            log::warn!("pin_cores: shard {} can't be pinned to core {core}: {error}", self.index);
+            log::warn!(
+                "threads.pin_cores: shard {} can't be pinned to core {core}: {error}",
+                self.index
+            );
         }
     }
 

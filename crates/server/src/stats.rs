@@ -72,11 +72,11 @@ counters! {
     sessions_away,
     /// Sessions that were resumed.
     sessions_resumed,
-    /// Sessions that ended with their connections, because `sessions_away_max` or
-    /// `sessions_away_per_address_max` was reached.
+    /// Sessions that ended with their connections, because `limits.sessions_away.total` or
+    /// `limits.sessions_away.per_address` was reached.
     sessions_away_refused,
     /// Counted messages that clients which came back were told to have lost, because of
-    /// `resume_bytes_max`.
+    /// `limits.session.resume_bytes`.
     messages_lost,
     /// Rooms that exist now.
     rooms,
@@ -129,59 +129,59 @@ counters! {
     left_out,
     /// Mail between rooms that could not be delivered.
     mail_dropped,
-    /// Connections that were closed on arrival because `connections_max` was reached.
+    /// Connections that were closed on arrival because `limits.connections.total` was reached.
     connections_refused,
-    /// Connections that were closed on arrival because `connections_per_address_max` was reached.
+    /// Connections that were closed on arrival because `limits.connections.per_address` was reached.
     connections_refused_by_address,
-    /// Connections that were closed on arrival because `handshakes_max` or
-    /// `handshakes_per_address_max` was reached.
+    /// Connections that were closed on arrival because `limits.handshakes.total` or
+    /// `limits.handshakes.per_address` was reached.
     handshakes_refused,
-    /// Hellos that were refused because of `sessions_per_address_per_minute_max`.
+    /// Hellos that were refused because of `limits.address.sessions`.
     sessions_refused_by_address,
-    /// Hellos with a resume token that were refused because of `resumes_per_minute_max`.
+    /// Hellos with a resume token that were refused because of `tuning.resumes`.
     resumes_refused,
-    /// Hellos with a resume token that were refused because of `resumes_per_address_per_minute_max`.
+    /// Hellos with a resume token that were refused because of `limits.address.resumes`.
     resumes_refused_by_address,
-    /// Joins that were refused because of `rooms_per_session_max`.
+    /// Joins that were refused because of `limits.session.rooms`.
     joins_refused,
-    /// Requests to create a room that were refused because of `rooms_created_per_minute_max`.
+    /// Requests to create a room that were refused because of `limits.session.rooms_created`.
     creations_refused,
-    /// Joins by key or ticket that were refused because of `keys_missed_per_minute_max`.
+    /// Joins by key or ticket that were refused because of `limits.session.keys_missed`.
     keys_refused,
-    /// Requests of clients to create a room that were refused because of `rooms_max`.
+    /// Requests of clients to create a room that were refused because of `limits.rooms`.
     rooms_refused,
     /// Joins, and requests of clients to create a room, that were refused because of
-    /// `lateness_max_ms`.
+    /// `rooms.lateness`.
     joins_refused_late,
-    /// Requests of clients to create a room that were refused because of `busy_max_percent`.
+    /// Requests of clients to create a room that were refused because of `rooms.busy_percent`.
     rooms_refused_busy,
-    /// Joins that were refused because of `joins_per_address_per_minute_max`.
+    /// Joins that were refused because of `limits.address.joins`.
     joins_refused_by_address,
-    /// Requests that may create a room and came when `rooms_created_per_address_per_minute_max` was
+    /// Requests that may create a room and came when `limits.address.rooms_created` was
     /// reached. Those that found a room to join were not refused.
     rooms_refused_by_address,
-    /// Joins that were refused because of `keys_missed_per_address_per_minute_max`.
+    /// Joins that were refused because of `limits.address.keys_missed`.
     keys_refused_by_address,
     /// Requests that may create a channel and came when
-    /// `channels_opened_per_address_per_minute_max` or `channels_per_address_max` was reached.
+    /// `limits.address.channels_opened` or `limits.channels.per_address` was reached.
     channels_refused_by_address,
     /// Connections that were refused because their PROXY header could not be read.
     proxies_refused,
     /// HTTP requests and WebSocket handshakes of which a trusted proxy sent an `X-Forwarded-For`
     /// that could not be read.
     clients_unnamed,
-    /// Connections that were closed because of `hello_timeout_ms`: no hello came, or the
+    /// Connections that were closed because of `timeouts.hello`: no hello came, or the
     /// authenticator did not decide.
     hello_timeouts,
-    /// Connections that were closed because of `hello_bytes_max`.
+    /// Connections that were closed because of `tuning.hello_bytes`.
     hellos_too_large,
-    /// Hellos that were refused because of `authentications_max`.
+    /// Hellos that were refused because of `limits.queues.authentications`.
     authentications_refused,
-    /// Connections that were closed because of `outbox_bytes_max`.
+    /// Connections that were closed because of `limits.session.outbox_bytes.max`.
     closed_too_slow,
-    /// Connections that were closed because of `message_timeout_ms`.
+    /// Connections that were closed because of `timeouts.message`.
     closed_unfinished,
-    /// Connections that were closed because of `peer_bytes_max` or `peer_bytes_per_address_max`.
+    /// Connections that were closed because of `limits.memory.total` or `limits.memory.per_address`.
     closed_over_budget,
     /// TLS handshakes that were completed.
     tls_handshakes,
@@ -189,21 +189,21 @@ counters! {
     tls_resumed,
     /// TLS connections that ended because of an error, or before the handshake was complete.
     tls_failed,
-    /// Connections that were refused because they came without TLS, though `tls_only` is set, or
+    /// Connections that were refused because they came without TLS, though `tls.only` is set, or
     /// with TLS, though there is no certificate.
     tls_refused,
     /// WebSocket handshakes that were refused, because they came from pages of other origins than
-    /// `allowed_origins`.
+    /// `websocket.allowed_origins`.
     origins_refused,
     /// HTTP requests received, without those that opened a WebSocket.
     http_requests,
-    /// HTTP requests that were answered with 431, because of `http_head_bytes_max` or because they
+    /// HTTP requests that were answered with 431, because of `http.head_bytes` or because they
     /// had too many headers.
     http_heads_too_large,
-    /// HTTP requests that were answered with 503, because `http_requests_max` was reached or their
-    /// handler took longer than `http_answer_timeout_ms`.
+    /// HTTP requests that were answered with 503, because `http.requests.total` was reached or their
+    /// handler took longer than `http.answer_timeout`.
     http_unavailable,
-    /// HTTP requests that were answered with 429, because `http_requests_per_address_max` was
+    /// HTTP requests that were answered with 429, because `http.requests.per_address` was
     /// reached.
     http_too_many,
     /// Channels that exist now, on their home shards.
@@ -216,13 +216,13 @@ counters! {
     /// mailbox of their shard was full. They see the gap. A subscription or a connection that ends
     /// by `Slow::Unsubscribe` or `Slow::Disconnect` counts one, however many waited for it.
     publications_dropped,
-    /// Publications that channels have forgotten early because of `channel_history_bytes_max`.
+    /// Publications that channels have forgotten early because of `limits.history_bytes.total`.
     history_evicted,
     /// Publications that channels have forgotten early because of
-    /// `channel_history_bytes_per_address_max`.
+    /// `limits.history_bytes.per_address`.
     history_evicted_by_address,
     /// Publications of rooms, services and the program that were refused, because they were too
-    /// large or of the wrong kind, no rule matches the channel, or `channels_max` was reached.
+    /// large or of the wrong kind, no rule matches the channel, or `limits.channels.total` was reached.
     publications_refused,
     /// Turns of the shards.
     turns,

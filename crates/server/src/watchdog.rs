@@ -40,8 +40,8 @@ impl Leash {
 impl Watchdog {
     /// Watches until the leash ends.
     pub(crate) fn run(&self, leash: &Leash) {
-        let limit = self.node.config.watchdog();
-        let pause = (limit / 4).min(self.node.config.ask_timeout() / 4);
+        let limit = self.node.config.timeouts.watchdog;
+        let pause = (limit / 4).min(self.node.config.timeouts.ask / 4);
         while leash.holds_for(pause) {
             self.look(self.clock.now(), limit);
             self.node.asks.expire(Instant::now());

@@ -54,7 +54,7 @@ fn each_outcome_has_its_code() {
     assert!(matches!(client(&running, b"").next(), Heard::Welcome { .. }));
     assert_refused(client(&running, b"refuse"), ErrorCode::Unauthorized);
     assert_refused(client(&running, b"panic"), ErrorCode::Internal);
-    let hasty = start(&[("hello_timeout_ms", "300")], &Arc::default());
+    let hasty = start(&[("timeouts.hello", "300ms")], &Arc::default());
     assert_refused(client(&hasty, b"hang"), ErrorCode::Timeout);
     assert!(matches!(client(&running, b"").next(), Heard::Welcome { .. }));
 }
@@ -62,7 +62,7 @@ fn each_outcome_has_its_code() {
 #[test]
 fn authentications_max_clients_wait_and_one_more_is_refused() {
     let go = Arc::new(Notify::new());
-    let running = start(&[("authentications_max", "2"), ("shards", "1")], &go);
+    let running = start(&[("limits.queues.authentications", "2"), ("shards", "1")], &go);
     let mut first = client(&running, b"wait");
     let gone = client(&running, b"hang");
     assert_refused(client(&running, b""), ErrorCode::Busy);

@@ -84,7 +84,7 @@ fn what_is_no_http_request_is_refused_as_one() {
 
 #[test]
 fn frames_that_are_empty_or_too_large_end_the_connection() {
-    let server = server(|config| config.max_message_bytes = 1_000);
+    let server = server(|config| config.limits.message_bytes = 1_000);
     let mut bystander = Bystander::new(&server);
     assert_eq!(raw(&server, b"PF1\n\0\0\0\0"), Some(ErrorCode::BadMessage));
     assert_eq!(
@@ -349,7 +349,7 @@ fn one_who_is_kicked_may_join_again() {
 #[test]
 fn one_who_never_reads_is_let_go_when_events_overflow_and_holds_no_memory() {
     let server = server(|config| {
-        config.outbox_bytes_max = 100_000;
+        config.limits.session.outbox_bytes.max = 100_000;
         config.shards = 1;
     });
     let mut bystander = Bystander::new(&server);
@@ -374,7 +374,7 @@ fn one_who_never_reads_is_let_go_when_events_overflow_and_holds_no_memory() {
 fn a_slow_reader_gets_the_present_and_not_the_past() {
     let server = server(|config| {
         config.shards = 1;
-        config.messages_per_second_max = 0;
+        config.limits.session.messages.count = 0;
     });
     let mut ann = Client::seated(&server, "Ann");
     let mut slow = Client::seated(&server, "Slow");
@@ -399,10 +399,10 @@ fn a_slow_reader_gets_the_present_and_not_the_past() {
 #[test]
 fn limits_hold_at_one_past_them() {
     let server = server(|config| {
-        config.rooms_per_session_max = 2;
-        config.rooms_max = 3;
-        config.name_bytes_max = 8;
-        config.connections_max = 8;
+        config.limits.session.rooms = 2;
+        config.limits.rooms = 3;
+        config.limits.name_bytes.player = 8;
+        config.limits.connections.total = 8;
         config.shards = 2;
     });
     let mut ann = Client::guest(&server, "Ann");
@@ -433,7 +433,7 @@ fn limits_hold_at_one_past_them() {
         assert_eq!(
             bob.joined(RequestNumber(request)).err().map(|(code, _)| code),
             expected,
-            "rooms_max"
+            "limits.rooms"
         );
     }
     let mut long = Client::open(&server, Transport::Native, Format::Packed);
@@ -457,8 +457,8 @@ fn limits_hold_at_one_past_them() {
 #[test]
 fn those_who_say_nothing_are_asked_and_then_let_go() {
     let server = server(|config| {
-        config.hello_timeout_ms = 1_500;
-        config.heartbeat_ms = 500;
+        config.timeouts.hello = std::time::Duration::from_millis(1_500);
+        config.timeouts.heartbeat = std::time::Duration::from_millis(500);
     });
     let mut silent = connect(&server);
     silent.read_to_end(&mut Vec::new()).unwrap();

@@ -87,7 +87,7 @@ fn the_program_handlers_and_services_publish() {
         assert_eq!(node.publish(channel, &1_u32).unwrap_err().code(), code);
     }
     let error = node.publish("news:x", &"x".repeat(70_000)).unwrap_err();
-    assert!(error.text().starts_with("publication_bytes_max: "), "{error}");
+    assert!(error.text().starts_with("limits.payload_bytes: "), "{error}");
 
     let mut ann = client(address, Format::Json, "news:http");
     let mut http = TcpStream::connect(address).unwrap();

@@ -28,7 +28,7 @@ impl Authenticator for Moody {
 
 fn start() -> Running {
     // Whoever does not answer a Close would be noticed by this.
-    let config = config(&[("max_message_bytes", "1000"), ("close_timeout_ms", "60000")]);
+    let config = config(&[("limits.message_bytes", "1000"), ("timeouts.close", "60000ms")]);
     Server::new(config)
         .room_type(room::room_type("test"))
         .authenticator(Box::new(Moody))

@@ -17,7 +17,7 @@ const MASK: [u8; 4] = [1, 2, 3, 4];
 /// The first bit for extensions, in a frame's first byte.
 const RSV1: u8 = 0x40;
 
-const ON: (&str, &str) = ("websocket_deflate", "true");
+const ON: (&str, &str) = ("websocket.deflate", "true");
 
 /// Enters a room with much in it: what came of it, and how many bytes the connection took for it.
 fn snapshot(mut client: Client) -> (String, usize) {
@@ -111,7 +111,7 @@ fn what_is_long_comes_compressed_where_both_ends_want_it() {
 #[test]
 fn websocket_deflate_bytes_min() {
     for (least, is_compressed) in [("1000", true), ("1100", false)] {
-        let running = start(&[ON, ("websocket_deflate_bytes_min", least)]);
+        let running = start(&[ON, ("tuning.deflate_bytes_min", least)]);
         let mut client = Client::deflating(running.local_addr(), Format::Packed);
         client.join_or_create(RequestNumber(1), "");
         let (room, _) = client.until_joined(RequestNumber(1)).unwrap();
@@ -149,7 +149,7 @@ fn compressed_messages_of_clients_are_read_whole_or_in_fragments() {
 
 #[test]
 fn a_bomb_is_too_large_and_disturbs_nobody() {
-    let running = start(&[ON, ("max_message_bytes", "100000"), ("shards", "1")]);
+    let running = start(&[ON, ("limits.message_bytes", "100000"), ("shards", "1")]);
     for in_fragments in [false, true] {
         let mut client = Client::deflating(running.local_addr(), Format::Packed);
         let bomb = compressed(&client, &vec![0; 4 << 20]);

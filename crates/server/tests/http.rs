@@ -205,7 +205,7 @@ fn handlers_that_panic_harm_nobody_else() {
 #[test]
 pub(crate) fn a_handler_that_hangs_is_cut_off_and_dropped() {
     let (drops, dropped) = sync_channel(9);
-    let server = Server::new(config(&[("http_answer_timeout_ms", "100")]))
+    let server = Server::new(config(&[("http.answer_timeout", "100ms")]))
         .route("GET", "/panic-at-drop", || {
             struct Bomb;
             impl Drop for Bomb {
@@ -259,7 +259,7 @@ fn a_client_that_is_gone_holds_no_handler() {
     for leaves in [Leaves::Resets, Leaves::Closes, Leaves::ClosesItsHalf, Leaves::WithMoreRequests]
     {
         let (running, begun, dropped) =
-            hanging(&[("http_requests_max", "2"), ("http_answer_timeout_ms", "3600000")]);
+            hanging(&[("http.requests.total", "2"), ("http.answer_timeout", "3600000ms")]);
         // The third two can only begin if the first have made room.
         for _ in 0..3 {
             for _ in 0..2 {

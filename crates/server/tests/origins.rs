@@ -30,7 +30,7 @@ fn is_let_in(running: &Running, headers: &str) -> bool {
     match &*status {
         "HTTP/1.1 101 Switching Protocols" => true,
         "HTTP/1.1 403 Forbidden" => {
-            assert_eq!(body, "allowed_origins: pages of this origin may not connect\n");
+            assert_eq!(body, "websocket.allowed_origins: pages of this origin may not connect\n");
             false
         }
         _ => panic!("{status}"),
@@ -40,7 +40,7 @@ fn is_let_in(running: &Running, headers: &str) -> bool {
 #[test]
 fn pages_of_the_named_origins_are_let_in_and_no_others() {
     let running = start(&[
-        ("allowed_origins", "https://play.example.com, http://localhost:8080"),
+        ("websocket.allowed_origins", "https://play.example.com, http://localhost:8080"),
         ("shards", "1"),
     ]);
     for (header, expected) in [
@@ -69,7 +69,7 @@ fn pages_of_the_named_origins_are_let_in_and_no_others() {
 
 #[test]
 fn clients_that_are_no_page_need_no_origin() {
-    let running = start(&[("allowed_origins", "https://play.example.com")]);
+    let running = start(&[("websocket.allowed_origins", "https://play.example.com")]);
     Client::native(running.local_addr());
     let mut client = Client::websocket(running.local_addr(), Format::Packed);
     client.join_or_create(RequestNumber(1), "");
@@ -106,7 +106,7 @@ fn what_is_no_origin_is_refused_at_the_start() {
         ("*", "leave the list empty to allow every page"),
         ("null", "files and sandboxed pages from anywhere say it of themselves"),
     ] {
-        let error = settings.set("allowed_origins", value).unwrap_err().to_string();
+        let error = settings.set("websocket.allowed_origins", value).unwrap_err().to_string();
         assert!(error.contains(&format!("{value:?} is not an origin: {why}; give ")), "{error}");
     }
     Server::new(settings).room_type(room::room_type("test")).start().unwrap().shutdown();

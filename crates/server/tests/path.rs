@@ -53,7 +53,7 @@ fn the_snapshot_holds_what_the_join_did_and_events_follow_it() {
 
 #[test]
 fn copies_are_held_to_a_digest_now_and_then() {
-    let server = server(|config| config.check_every_syncs = 5);
+    let server = server(|config| config.rooms.check_every_syncs = 5);
     let mut ann = Client::seated(&server, "Ann");
     let mut bob = Client::seated(&server, "Bob");
     bob.count();
@@ -250,7 +250,7 @@ fn background_work_comes_back() {
 #[test]
 fn rooms_are_listed_by_type_and_metadata_unless_they_are_private() {
     // It asks again and again until the answer is right.
-    let server = server(|config| config.lists_per_second_max = 1_000_000);
+    let server = server(|config| config.tuning.lists.count = 1_000_000);
     let mut ann = Client::seated(&server, "Ann");
     ann.have("meta desert").unwrap();
     let mut bob = Client::guest(&server, "Bob");
@@ -293,7 +293,7 @@ fn a_browser_gets_its_page_on_the_same_port() {
 
 #[test]
 fn an_end_tells_everyone_and_waits_for_nobody_who_does_not_read() {
-    let server = server(|config| config.shutdown_timeout_ms = 500);
+    let server = server(|config| config.timeouts.shutdown = std::time::Duration::from_millis(500));
     let mut ann = Client::seated(&server, "Ann");
     let mut bob = Client::hello(&server, Transport::WebSocket, Format::Json, "Bob");
     bob.join_or_create().unwrap();

@@ -100,7 +100,7 @@ impl Client {
 
 #[test]
 fn a_session_is_resumed_on_whatever_shard_its_client_comes_back() {
-    let running = common::start(&[("shards", "4"), ("descriptors", "per_shard")]);
+    let running = common::start(&[("shards", "4"), ("threads.descriptors", "per_shard")]);
     let mut client = Client::new(&running, None);
     let session = client.session;
     // Which shard accepts a client is the system's choice; among so many, all do.
@@ -116,7 +116,7 @@ fn a_session_is_resumed_on_whatever_shard_its_client_comes_back() {
 
 #[test]
 fn a_session_is_taken_over_from_a_connection_on_another_shard() {
-    let running = common::start(&[("shards", "4"), ("descriptors", "per_shard")]);
+    let running = common::start(&[("shards", "4"), ("threads.descriptors", "per_shard")]);
     let mut client = Client::new(&running, None);
     for _ in 0..20 {
         let mut taker = Client::new(&running, Some(&client.token));

@@ -204,10 +204,11 @@ pub(crate) fn a_node_may_have_services_only_and_every_shard_has_its_own_value() 
 
 #[test]
 fn much_at_once_comes_back_whole_and_in_order() {
-    let running = Server::new(config(&[("shards", "1"), ("outbox_high_bytes", "1000")]))
-        .service(ANY_PORT.into(), Chat::of)
-        .start()
-        .unwrap();
+    let running =
+        Server::new(config(&[("shards", "1"), ("limits.session.outbox_bytes.high", "1000")]))
+            .service(ANY_PORT.into(), Chat::of)
+            .start()
+            .unwrap();
     let mut client = connect(running.local_addr());
     let (mut said, mut expected) = (Vec::new(), Vec::new());
     for number in 0_u32..200_000 {

@@ -152,7 +152,7 @@ pub(crate) fn the_goodbye_comes_when_the_rooms_have_saved() {
 
 #[test]
 fn a_room_that_never_ends_does_not_keep_the_node_or_the_goodbye_from_its_clients() {
-    let running = start(&[("shards", "2"), ("shutdown_timeout_ms", "100")]);
+    let running = start(&[("shards", "2"), ("timeouts.shutdown", "100ms")]);
     let mut client = enter(&running, "stuck");
     running.shutdown();
     client.until(|heard| matches!(heard, Heard::Left { .. }).then_some(()));
@@ -162,7 +162,7 @@ fn a_room_that_never_ends_does_not_keep_the_node_or_the_goodbye_from_its_clients
 #[test]
 fn a_shutdown_that_does_not_finish_is_an_error_that_says_what_is_left() {
     let stop = |room_type: &str| {
-        let running = start(&[("shards", "1"), ("shutdown_timeout_ms", "100")]);
+        let running = start(&[("shards", "1"), ("timeouts.shutdown", "100ms")]);
         let client = enter(&running, room_type);
         running.stopper().stop();
         drop(client);

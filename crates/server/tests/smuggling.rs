@@ -226,7 +226,7 @@ fn a_websocket_may_follow_requests_on_one_connection() {
             continue;
         }
         let tables = if own_tables { "per_shard" } else { "shared" };
-        let (running, _) = node(&[("descriptors", tables)]);
+        let (running, _) = node(&[("threads.descriptors", tables)]);
         for pieces in [1, usize::MAX] {
             let mut stream = connect(&running);
             let all = [format!("{GET}{GET}{UPGRADE}").as_bytes(), PING].concat();
@@ -251,7 +251,7 @@ fn a_websocket_may_follow_requests_on_one_connection() {
 
 #[test]
 fn a_tls_connection_is_handed_over_in_the_middle_of_a_record() {
-    let (running, _) = node(&[("tls_self_signed", "true")]);
+    let (running, _) = node(&[("tls.self_signed", "true")]);
     let mut client = tls_client(&trusting_node(&running));
     let mut stream = connect(&running);
     client.complete_io(&mut stream).unwrap();
@@ -278,7 +278,8 @@ fn a_tls_connection_is_handed_over_in_the_middle_of_a_record() {
 
 #[test]
 fn a_thousand_half_sent_heads_delay_nobody_and_end_in_time() {
-    let (running, _) = node(&[("http_request_timeout_ms", "3000"), ("connections_max", "3000")]);
+    let (running, _) =
+        node(&[("http.request_timeout", "3000ms"), ("limits.connections.total", "3000")]);
     let halves = ["GET /good HTTP/1.1\r\nX: ", "POST /echo HTTP/1.1\r\nHost: x\r\n"];
     let mut silent: Vec<_> = (0..1_000)
         .map(|number| {

@@ -177,7 +177,7 @@ pub(crate) fn rooms_on_other_shards_are_played_over_one_connection() {
 
 #[test]
 pub(crate) fn background_work_runs_and_its_panics_are_told() {
-    let running = start(&[("compute_threads", "1")]);
+    let running = start(&[("threads.compute", "1")]);
     let (mut client, room, _) = with_room(&running, "");
     for (name, payload, expected) in [
         ("compute", "pi", "computed pi"),
@@ -195,8 +195,11 @@ pub(crate) fn background_work_runs_and_its_panics_are_told() {
 
 #[test]
 fn tasks_max_and_compute_queue_max() {
-    let running =
-        start(&[("compute_threads", "1"), ("compute_queue_max", "1"), ("tasks_max", "1")]);
+    let running = start(&[
+        ("threads.compute", "1"),
+        ("limits.queues.computations", "1"),
+        ("limits.queues.tasks", "1"),
+    ]);
     let (mut client, room, _) = with_room(&running, "");
     // One at work, one in the queue, and more than that at once: sooner or later one is too many,
     // as the thread takes its time.
@@ -231,7 +234,7 @@ fn tasks_max_and_compute_queue_max() {
 
 #[test]
 fn a_client_that_never_reads_costs_no_memory_and_disturbs_nobody() {
-    let running = start(&[("shards", "1"), ("outbox_bytes_max", "1000000")]);
+    let running = start(&[("shards", "1"), ("limits.session.outbox_bytes.max", "1000000")]);
     let (mut bystander, room, id) = with_room(&running, "");
     let mut deaf = Client::native(running.local_addr());
     deaf.join(RequestNumber(1), &id);
@@ -260,7 +263,7 @@ fn a_client_that_never_reads_costs_no_memory_and_disturbs_nobody() {
 
 #[test]
 pub(crate) fn connections_max() {
-    let running = start(&[("shards", "2"), ("connections_max", "3")]);
+    let running = start(&[("shards", "2"), ("limits.connections.total", "3")]);
     let clients: Vec<Client> = (0..3).map(|_| Client::native(running.local_addr())).collect();
     let mut refused = Client::connect(running.local_addr());
     assert_eq!(refused.try_next(), None);
@@ -292,7 +295,7 @@ pub(crate) fn a_client_that_hangs_up_in_the_middle_of_anything_is_forgotten() {
 
 #[test]
 fn a_room_that_does_not_return_is_found() {
-    let running = start(&[("shards", "1"), ("watchdog_ms", "50")]);
+    let running = start(&[("shards", "1"), ("timeouts.watchdog", "50ms")]);
     let (mut client, room, _) = with_room(&running, "");
     assert!(running.stats().healthy);
     client.request(room, RequestNumber(2), "hang", "1000");
@@ -303,7 +306,8 @@ fn a_room_that_does_not_return_is_found() {
 
 #[test]
 fn a_room_that_never_returns_does_not_hold_up_the_end() {
-    let running = start(&[("shards", "1"), ("shutdown_timeout_ms", "100"), ("watchdog_ms", "100")]);
+    let running =
+        start(&[("shards", "1"), ("timeouts.shutdown", "100ms"), ("timeouts.watchdog", "100ms")]);
     let (mut client, room, _) = with_room(&running, "");
     client.request(room, RequestNumber(2), "hang", "600000");
     until(&running, |running| !running.stats().healthy);
@@ -341,10 +345,13 @@ fn a_node_listens_once_its_store_is_open() {
 #[test]
 fn settings_that_cannot_be_are_refused_at_the_start() {
     for (settings, expected) in [
-        (&[("pin_cores", "0,9999")][..], "pin_cores: "),
+        (&[("threads.pin_cores", "0,9999")][..], "threads.pin_cores: "),
         (
-            &[("outbox_high_bytes", "5000"), ("outbox_bytes_max", "4000")],
-            "outbox_high_bytes = 5000: ",
+            &[
+                ("limits.session.outbox_bytes.high", "5000"),
+                ("limits.session.outbox_bytes.max", "4000"),
+            ],
+            "limits.session.outbox_bytes.high = 5000: ",
         ),
     ] {
         let error = Server::new(config(settings)).start().err().unwrap().to_string();
@@ -355,7 +362,7 @@ fn settings_that_cannot_be_are_refused_at_the_start() {
 #[test]
 pub(crate) fn a_shutdown_tells_everyone_and_waits_for_nobody_for_long() {
     let running =
-        start(&[("shards", "2"), ("shutdown_timeout_ms", "1000"), ("close_timeout_ms", "500")]);
+        start(&[("shards", "2"), ("timeouts.shutdown", "1000ms"), ("timeouts.close", "500ms")]);
     let mut players: Vec<Client> = (0..10).map(|_| with_room(&running, "capacity=2").0).collect();
     let mut silent = Client::connect(running.local_addr());
     let (mut deaf, seat, _) = with_room(&running, "");
@@ -385,7 +392,8 @@ pub(crate) fn the_address_is_free_again_after_a_shutdown() {
     let client = Client::native(address);
     first.shutdown();
     drop(client);
-    let again = config(&[("listen", &address.to_string()), ("shards", "1"), ("pin_cores", "0")]);
+    let again =
+        config(&[("listen", &address.to_string()), ("shards", "1"), ("threads.pin_cores", "0")]);
     let second = Server::new(again).room_type(room::room_type("test")).start().unwrap();
     Client::native(second.local_addr());
 }

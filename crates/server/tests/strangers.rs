@@ -12,7 +12,7 @@ use playfield_wire::framing::{PREAMBLE, write_frame};
 use playfield_wire::{ErrorCode, Format};
 
 /// Limits by address hold for this machine too.
-const NO_TRUST: (&str, &str) = ("trusted_addresses", "");
+const NO_TRUST: (&str, &str) = ("limits.address.trusted", "");
 const PROXY: (&str, &str) = ("trusted_proxies", "127.0.0.0/8");
 
 /// The first message of a client, in native framing.
@@ -51,7 +51,7 @@ fn is_welcome(running: &Running, first: &[u8]) -> Option<Client> {
 
 #[test]
 fn the_connections_of_one_address_are_limited_at_the_port() {
-    let running = start(&[NO_TRUST, ("connections_per_address_max", "3")]);
+    let running = start(&[NO_TRUST, ("limits.connections.per_address", "3")]);
     let mut held: Vec<_> = (0..3).map(|_| Client::native(running.local_addr())).collect();
     for _ in 0..200 {
         assert!(is_closed(&mut Client::connect(running.local_addr()).socket));
@@ -64,14 +64,14 @@ fn the_connections_of_one_address_are_limited_at_the_port() {
 
 #[test]
 fn this_machine_is_exempt_by_default() {
-    let running = start(&[("connections_per_address_max", "1")]);
+    let running = start(&[("limits.connections.per_address", "1")]);
     let _held: Vec<_> = (0..20).map(|_| Client::native(running.local_addr())).collect();
     assert_eq!(running.stats().total().connections_refused_by_address, 0);
 }
 
 #[test]
 fn a_proxy_names_its_clients_before_anything_else() {
-    let running = start(&[PROXY, NO_TRUST, ("connections_per_address_max", "1")]);
+    let running = start(&[PROXY, NO_TRUST, ("limits.connections.per_address", "1")]);
     let line = b"PROXY TCP4 203.0.113.5 127.0.0.1 4711 7350\r\n";
     let held = is_welcome(&running, line).expect("it is the first");
     assert!(is_welcome(&running, line).is_none(), "the second of its address");
@@ -87,7 +87,7 @@ fn a_proxy_names_its_clients_before_anything_else() {
 
 #[test]
 fn connections_for_which_a_proxy_names_no_client_share_the_limits_of_one_address() {
-    let running = start(&[PROXY, ("connections_per_address_max", "3")]);
+    let running = start(&[PROXY, ("limits.connections.per_address", "3")]);
     let v2 = |command: u8, family: u8, rest: &[u8]| {
         let begin = b"\r\n\r\n\0\r\nQUIT\n";
         [&begin[..], &[command, family, 0, rest.len() as u8], rest].concat()
@@ -102,7 +102,7 @@ fn connections_for_which_a_proxy_names_no_client_share_the_limits_of_one_address
     let mut held: Vec<_> = unnamed[..3].iter().map(|first| is_welcome(&running, first)).collect();
     assert!(held.iter().all(Option::is_some));
     for first in &unnamed {
-        assert!(is_welcome(&running, first).is_none(), "one past connections_per_address_max");
+        assert!(is_welcome(&running, first).is_none(), "one past limits.connections.per_address");
     }
     until(&running, |running| running.stats().total().connections_refused_by_address == 4);
     // What a proxy opens without a header has no limits, and clients that are named have their own.
@@ -116,7 +116,7 @@ fn connections_for_which_a_proxy_names_no_client_share_the_limits_of_one_address
 
 #[test]
 fn http_requests_for_which_a_proxy_names_no_client_share_the_limits_of_one_address() {
-    let running = start(&[PROXY, ("connections_per_address_max", "2")]);
+    let running = start(&[PROXY, ("limits.connections.per_address", "2")]);
     let upgrade = |first: &str, named: &str| {
         let mut socket = Client::connect(running.local_addr()).socket;
         let request = format!(
@@ -138,7 +138,7 @@ fn http_requests_for_which_a_proxy_names_no_client_share_the_limits_of_one_addre
 
 #[test]
 fn a_proxy_header_comes_before_tls_and_http_in_whatever_pieces() {
-    let running = start(&[PROXY, ("tls_self_signed", "true")]);
+    let running = start(&[PROXY, ("tls.self_signed", "true")]);
     let line = b"PROXY TCP6 2001:db8::1 ::1 1 2\r\n";
     let get = b"GET /nowhere HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
     for header in [&line[..], &version_2([203, 0, 113, 5])] {
@@ -178,7 +178,7 @@ fn a_header_that_can_not_be_read_is_refused_and_so_is_one_from_others() {
 
 #[test]
 fn a_header_that_never_ends_has_the_time_of_a_hello() {
-    let running = start(&[PROXY, ("hello_timeout_ms", "200")]);
+    let running = start(&[PROXY, ("timeouts.hello", "200ms")]);
     let mut slow = Client::connect(running.local_addr());
     slow.socket.write_all(b"PROXY TCP4 203").unwrap();
     assert_eq!(slow.rest().last(), Some(&Heard::Goodbye { code: ErrorCode::Timeout }));

@@ -18,7 +18,7 @@ use rustls::{AlertDescription, Error, HandshakeKind};
 const GET: &[u8] = b"GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
 
 fn secure(settings: &[(&str, &str)]) -> Running {
-    let settings = [&[("tls_self_signed", "true")], settings].concat();
+    let settings = [&[("tls.self_signed", "true")], settings].concat();
     start(&settings)
 }
 
@@ -51,7 +51,7 @@ impl Folder {
     fn start(&self, settings: &[(&str, &str)]) -> std::io::Result<Running> {
         let (cert, key) = (self.path("cert.pem"), self.path("key.pem"));
         let files =
-            [("tls_cert", cert.as_str()), ("tls_key", key.as_str()), ("tls_reload_ms", "10")];
+            [("tls.cert", cert.as_str()), ("tls.key", key.as_str()), ("tuning.tls_reload", "10ms")];
         Server::new(config(&[&files, settings].concat()))
             .room_type(room::room_type("test"))
             .page("/", "text/html", "<p>hello")
@@ -149,7 +149,7 @@ fn a_client_that_vanishes_without_close_notify_is_forgotten() {
 
 #[test]
 fn a_slow_handshake_ends_at_hello_timeout_ms() {
-    let running = secure(&[("hello_timeout_ms", "50")]);
+    let running = secure(&[("timeouts.hello", "50ms")]);
     let mut tls = client(&trusting_node(&running));
     let mut hello = Vec::new();
     tls.write_tls(&mut hello).unwrap();
@@ -243,7 +243,7 @@ fn without_a_certificate_a_tls_client_gets_an_alert() {
 
 #[test]
 fn without_tls_the_same_port_still_serves() {
-    let running = secure(&[("tls_only", "true")]);
+    let running = secure(&[("tls.only", "true")]);
     // Even with tls_only, from this machine.
     let mut client = Client::native(running.local_addr());
     client.join_or_create(RequestNumber(1), "");
@@ -352,30 +352,30 @@ fn a_node_does_not_start_with_files_that_it_cannot_use() {
         folder.start(&[]).err().expect("the node does not start").to_string()
     };
     for (text, parts) in [
-        (fails(None, Some(&key)), ["tls_cert = ", "cert.pem", "No such file"]),
-        (fails(Some(&certificate), None), ["tls_key = ", "key.pem", "No such file"]),
-        (fails(Some(""), Some(&key)), ["tls_cert = ", "cert.pem", "there is no certificate"]),
-        (fails(Some(&certificate), Some("")), ["tls_key = ", "key.pem", "no private key"]),
-        (fails(Some(&key), Some(&key)), ["tls_cert = ", "cert.pem", "there is no certificate"]),
+        (fails(None, Some(&key)), ["tls.cert = ", "cert.pem", "No such file"]),
+        (fails(Some(&certificate), None), ["tls.key = ", "key.pem", "No such file"]),
+        (fails(Some(""), Some(&key)), ["tls.cert = ", "cert.pem", "there is no certificate"]),
+        (fails(Some(&certificate), Some("")), ["tls.key = ", "key.pem", "no private key"]),
+        (fails(Some(&key), Some(&key)), ["tls.cert = ", "cert.pem", "there is no certificate"]),
         (
             fails(Some(&certificate), Some(&other.key_pem())),
-            ["tls_key = ", "key.pem", "not the key of the first certificate"],
+            ["tls.key = ", "key.pem", "not the key of the first certificate"],
         ),
         (
             fails(
                 Some("-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"),
                 Some(&key),
             ),
-            ["tls_cert = ", "cert.pem", "invalid"],
+            ["tls.cert = ", "cert.pem", "invalid"],
         ),
     ] {
         assert!(parts.iter().all(|part| text.contains(part)), "{text}: {parts:?}");
     }
     for (settings, part) in [
-        (&[("tls_cert", "x")][..], "tls_key"),
-        (&[("tls_key", "x")], "tls_cert"),
-        (&[("tls_only", "true")], "tls_only"),
-        (&[("tls_self_signed", "true"), ("tls_cert", "x"), ("tls_key", "y")], "choose one"),
+        (&[("tls.cert", "x")][..], "tls.key"),
+        (&[("tls.key", "x")], "tls.cert"),
+        (&[("tls.only", "true")], "tls.only"),
+        (&[("tls.self_signed", "true"), ("tls.cert", "x"), ("tls.key", "y")], "choose one"),
     ] {
         let error = Server::new(config(settings)).start().err().unwrap().to_string();
         assert!(error.contains(part), "{error}");
@@ -581,10 +581,10 @@ fn renegotiation_is_refused_with_an_alert_and_asking_again_ends_the_connection()
 #[test]
 fn the_state_of_tls_counts_as_memory_of_its_address() {
     let running = secure(&[
-        ("trusted_addresses", ""),
+        ("limits.address.trusted", ""),
         ("shards", "1"),
         // For 16 connections, of 4 KiB each.
-        ("peer_bytes_per_address_max", "65536"),
+        ("limits.memory.per_address", "65536"),
     ]);
     let config = trusting_node(&running);
     let mut held = Vec::new();

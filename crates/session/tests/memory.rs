@@ -9,7 +9,7 @@ use stats_alloc::{INSTRUMENTED_SYSTEM, StatsAlloc};
 #[global_allocator]
 static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 
-/// The default of `resume_bytes_max`.
+/// The default of `limits.session.resume_bytes`.
 const BYTES_MAX: usize = 256 << 10;
 
 fn allocated() -> usize {

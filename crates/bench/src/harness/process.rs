@@ -78,11 +78,11 @@ pub(crate) fn node_for(connections: usize, shards: usize) -> io::Result<Config> 
     node(
         shards,
         &[
-            ("connections_max", &(connections + 1_000)),
-            ("handshakes_max", &10_000_000),
-            ("messages_per_second_max", &0),
-            ("bytes_per_second_max", &0),
-            ("heartbeat_ms", &120_000),
+            ("limits.connections.total", &(connections + 1_000)),
+            ("limits.handshakes.total", &10_000_000),
+            ("limits.session.messages.per_second", &0),
+            ("limits.session.bytes.per_second", &0),
+            ("timeouts.heartbeat", &"2m"),
         ],
     )
 }

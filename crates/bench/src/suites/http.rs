@@ -12,9 +12,9 @@ use std::time::{Duration, Instant};
 use playfield_cli::options::Failure;
 use playfield_derive::State;
 use playfield_room::{Context, Message, On, Result, Room, RoomType, room};
+use playfield_server::NodeHandle;
 use playfield_server::axum::extract::Path;
 use playfield_server::http;
-use playfield_server::{Config, NodeHandle};
 use playfield_wire::client::Hello;
 use playfield_wire::server::{self, ServerMessage};
 
@@ -392,9 +392,9 @@ async fn add(
 
 /// Serves a node on one core with one shard, and the baseline beside it.
 fn host(_: &mut Words) -> io::Result<()> {
-    let config = node(1, &[])?;
+    let mut config = node(1, &[])?;
     // All clients have one address.
-    let config = Config { http_requests_per_address_max: config.http_requests_max, ..config };
+    config.http.requests.per_address = config.http.requests.total;
     let running = playfield_server::Server::new(config)
         .room_type(RoomType::of::<Counter>("counter"))
         .page("/", "text/plain; charset=utf-8", PAGE)

@@ -162,7 +162,7 @@ impl Connect {
 
     /// Sets the most bytes of events that a room keeps until they are taken out, past
     /// [`events_max`](Self::events_max) events. An event counts for its payload and 24 bytes. A client that comes back gets all events of its absence at
-    /// once, so keep at least four times the node's `resume_bytes_max`. Default: 1 MiB, which is
+    /// once, so keep at least four times the node's `limits.session.resume_bytes`. Default: 1 MiB, which is
     /// that for a node's default settings.
     pub fn event_bytes_max(mut self, bytes: usize) -> Self {
         self.kept.event_bytes_max = bytes;
@@ -195,7 +195,7 @@ impl Connect {
     }
 
     /// For `tls://` and `wss://`, trusts these certificates, in PEM or DER, instead of the
-    /// system's: that of the node's issuer, or the node's own, such as from `--tls-self-signed`.
+    /// system's: that of the node's issuer, or the node's own, such as from `--tls.self_signed`.
     /// May be called more than once. The node's certificate must still be valid for the URL's host.
     pub fn root_certificate(mut self, certificate: &[u8]) -> Self {
         self.root_certificates.push(certificate.to_vec());

@@ -93,7 +93,7 @@ async fn a_client_of_the_same_build_needs_no_conversion() {
 async fn many_types_of_another_build_are_entered_at_once() {
     let config = Config { listen: "127.0.0.1:0".parse().unwrap(), shards: 1, ..Config::default() };
     let names: Vec<String> = (0..12).map(|number| format!("table{number}")).collect();
-    assert!(names.len() as u64 > config.schemas_per_second_max);
+    assert!(names.len() as u64 > config.tuning.schemas.count);
     let mut server = Server::new(config);
     for name in &names {
         server = server.room_type(RoomType::of::<grown::Table>(name));

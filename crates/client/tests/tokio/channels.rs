@@ -350,7 +350,7 @@ async fn a_device_is_registered_commanded_and_heard() {
     assert!(hear(&mut script).await.starts_with("Report { request: None"));
     // The node refuses it, and says so.
     let mut events = connection.events();
-    let (code, text) = (ErrorCode::TooFast, "messages_per_second_max: 3 messages".into());
+    let (code, text) = (ErrorCode::TooFast, "limits.session.messages: 3 messages".into());
     let error = ServerMessage::Error(server::Error {
         request: None,
         room: None,
@@ -361,7 +361,7 @@ async fn a_device_is_registered_commanded_and_heard() {
     script.say(&error).await;
     let event = events.next().await.unwrap();
     let ConnectionEvent::Refused { code, text } = &event else { panic!("{event:?}") };
-    assert_eq!((*code, &**text), (ErrorCode::TooFast, "messages_per_second_max: 3 messages"));
+    assert_eq!((*code, &**text), (ErrorCode::TooFast, "limits.session.messages: 3 messages"));
     assert!(connection.is_connected(), "a refusal does not end it");
     // 64 of them may wait, so a long text is cut: here within the last letter.
     let (code, text) = (ErrorCode::TooFast, format!("{}é", "x".repeat(4095)).into());

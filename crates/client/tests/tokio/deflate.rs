@@ -40,12 +40,9 @@ impl Handle<Write> for Log {
 }
 
 fn server(deflate: bool) -> Running {
-    let config = Config {
-        listen: SocketAddr::from(([127, 0, 0, 1], 0)),
-        shards: 1,
-        websocket_deflate: deflate,
-        ..Config::default()
-    };
+    let listen = SocketAddr::from(([127, 0, 0, 1], 0));
+    let mut config = Config { listen, shards: 1, ..Config::default() };
+    config.websocket.deflate = deflate;
     Server::new(config).room_type(RoomType::of::<Log>("log")).start().unwrap()
 }
 

@@ -42,7 +42,15 @@ impl Handle<Add> for Counter {
 
 fn config() -> Config {
     let listen = SocketAddr::from(([127, 0, 0, 1], 0));
-    Config { listen, shards: 2, outbox_bytes_max: 16 << 20, ..Config::default() }
+    let mut config = Config { listen, shards: 2, ..Config::default() };
+    config.limits.session.outbox_bytes.max = 16 << 20;
+    config
+}
+
+fn self_signed() -> Config {
+    let mut config = config();
+    config.tls.self_signed = true;
+    config
 }
 
 fn start(config: Config) -> Running {
@@ -54,11 +62,13 @@ fn start_with(signed: &SelfSigned, name: &str) -> Running {
     let path = |end: &str| -> PathBuf {
         std::env::temp_dir().join(format!("playfield-{}-{name}.{end}", std::process::id()))
     };
-    let (tls_cert, tls_key) = (path("cert"), path("key"));
-    std::fs::write(&tls_cert, signed.certificate_pem()).unwrap();
-    std::fs::write(&tls_key, signed.key_pem()).unwrap();
-    let files = [tls_cert.clone(), tls_key.clone()];
-    let running = start(Config { tls_cert, tls_key, ..config() });
+    let (cert, key) = (path("cert"), path("key"));
+    std::fs::write(&cert, signed.certificate_pem()).unwrap();
+    std::fs::write(&key, signed.key_pem()).unwrap();
+    let files = [cert.clone(), key.clone()];
+    let mut config = config();
+    (config.tls.cert, config.tls.key) = (cert, key);
+    let running = start(config);
     files.iter().for_each(|file| std::fs::remove_file(file).unwrap());
     running
 }
@@ -73,7 +83,7 @@ async fn fails(connect: Connect) -> Error {
 
 #[tokio::test]
 async fn every_transport_plays_over_tls() {
-    let running = start(Config { tls_self_signed: true, ..config() });
+    let running = start(self_signed());
     let certificate = running.tls_certificate().unwrap();
     // The last two are on the same port, without TLS.
     for scheme in ["tls", "wss", "tcp", "ws"] {
@@ -160,7 +170,7 @@ async fn root_certificates_that_cannot_be_read_are_refused_before_connecting() {
         assert!(error.to_string().contains("root_certificate"), "{error}");
     }
     // The system's certificates are not this node's.
-    let running = start(Config { tls_self_signed: true, ..config() });
+    let running = start(self_signed());
     let error = fails(dial(&running, "tls")).await.to_string();
     assert!(error.contains("unknown issuer") || error.contains("root certificates"), "{error}");
 }

@@ -61,7 +61,7 @@ fn a_server_that_closes_says_nothing_or_speaks_something_else_is_named() {
 #[test]
 fn a_node_that_refuses_some_connections_is_trouble() {
     let mut config = config();
-    config.set("connections_max", "10").unwrap();
+    config.set("limits.connections.total", "10").unwrap();
     let node = start(config);
     let mut settings = settings("tcp", node.local_addr(), 15);
     settings.duration = Some(Duration::from_millis(50));

@@ -156,10 +156,10 @@ fn refused_subscriptions_and_publications_are_trouble() {
 fn a_subscription_past_what_a_client_may_have_is_trouble() {
     let mut config = config();
     for (name, value) in [
-        ("subscriptions_per_session_max", "2000"),
-        ("subscribes_per_second_max", "10000"),
-        ("channels_opened_per_minute_max", "10000"),
-        ("channels_opened_per_address_per_minute_max", "10000"),
+        ("limits.session.subscriptions", "2000"),
+        ("tuning.subscribes.per_second", "10000"),
+        ("limits.session.channels_opened.per_minute", "10000"),
+        ("limits.address.channels_opened.per_minute", "10000"),
     ] {
         config.set(name, value).unwrap();
     }

@@ -27,8 +27,8 @@ fn every_message_is_counted_at_both_ends_over_each_transport() {
     std::fs::write(&tls_cert, signed.certificate_pem()).unwrap();
     std::fs::write(&tls_key, signed.key_pem()).unwrap();
     let mut config = config();
-    config.set("tls_cert", &tls_cert.display().to_string()).unwrap();
-    config.set("tls_key", &tls_key.display().to_string()).unwrap();
+    config.set("tls.cert", &tls_cert.display().to_string()).unwrap();
+    config.set("tls.key", &tls_key.display().to_string()).unwrap();
     let node = start(config);
     for scheme in ["tcp", "ws", "tls", "wss"] {
         let before = HANDLED.load(Ordering::Relaxed);
@@ -51,7 +51,7 @@ fn every_message_is_counted_at_both_ends_over_each_transport() {
 #[test]
 fn connections_are_kept_alive_and_pinged() {
     let mut config = config();
-    config.set("heartbeat_ms", "100").unwrap();
+    config.set("timeouts.heartbeat", "100ms").unwrap();
     let node = start(config);
     let mut settings = settings("ws", node.local_addr(), 10);
     settings.duration = Some(Duration::from_millis(700));

@@ -11,7 +11,7 @@ impl<R> Context<'_, R> {
     ///
     /// The node logs what it can't publish, and counts it as `publications_refused`: no rule
     /// matches the channel, its payloads are bytes, or the value is larger than
-    /// `publication_bytes_max`.
+    /// `limits.payload_bytes`.
     ///
     /// ```
     /// # mod playfield { pub use playfield_room::*; pub mod prelude { pub use playfield_room::*; pub use playfield_state::*; } }

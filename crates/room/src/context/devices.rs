@@ -10,7 +10,7 @@ impl<R> Context<'_, R> {
     /// are JSON. A room does not see which devices there are: the program tells it.
     ///
     /// The node counts what it can't push as `pushes_refused`. It logs it, once a minute, if the
-    /// fleet's payloads are bytes, or the value is larger than `command_bytes_max`, and at the level
+    /// fleet's payloads are bytes, or the value is larger than `limits.payload_bytes`, and at the level
     /// `debug` if no such device is registered.
     ///
     /// ```

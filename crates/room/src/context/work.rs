@@ -23,7 +23,7 @@ impl<'a, R> Context<'a, R> {
     /// without Tokio; end those that need it with [`Sim::finish`](crate::sim::Sim::finish).
     ///
     /// # Errors
-    /// `busy` when the node has `tasks_max` unfinished tasks, `limit` at
+    /// `busy` when the node has `limits.queues.tasks` unfinished tasks, `limit` at
     /// [`PENDING_MAX`](crate::PENDING_MAX). If a task begun in `create` meets a busy node, the room
     /// is closed.
     pub fn spawn<M: InternalOf<R>>(
@@ -145,7 +145,7 @@ impl<'a, R> Context<'a, R> {
         self.ask_for_save(Asked::Outcome(Box::new(make)))
     }
 
-    /// Queues a computation for a pool of threads that the node's rooms share (`compute_threads` of
+    /// Queues a computation for a pool of threads that the node's rooms share (`threads.compute` of
     /// them). Its result arrives by [`On`](crate::On).
     ///
     /// A computation that panics closes the room. At the room's end it is as with
@@ -153,7 +153,7 @@ impl<'a, R> Context<'a, R> {
     /// not interrupted.
     ///
     /// # Errors
-    /// `busy` when `compute_queue_max` computations are queued, `limit` at
+    /// `busy` when `limits.queues.computations` computations are queued, `limit` at
     /// [`PENDING_MAX`](crate::PENDING_MAX). If a computation begun in `create` meets a full queue,
     /// the room is closed.
     pub fn compute<M: InternalOf<R>>(

@@ -52,13 +52,13 @@ pub enum RegisterError {
 impl fmt::Display for RegisterError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::DevicesMax(max) => write!(f, "devices_max: there are {max} devices"),
-            Self::TagsMax(tags, max) => write!(f, "device_tags_max: {tags} tags, past {max}"),
+            Self::DevicesMax(max) => write!(f, "limits.devices: there are {max} devices"),
+            Self::TagsMax(tags, max) => write!(f, "limits.device.tags: {tags} tags, past {max}"),
             Self::MetadataBytesMax(bytes, max) => {
-                write!(f, "device_metadata_bytes_max: metadata of {bytes} bytes, past {max}")
+                write!(f, "limits.device.metadata_bytes: metadata of {bytes} bytes, past {max}")
             }
             Self::IdBytesMax(bytes, max) => {
-                write!(f, "device_id_bytes_max: an id or a tag of {bytes} bytes, past {max}")
+                write!(f, "limits.name_bytes.device: an id or a tag of {bytes} bytes, past {max}")
             }
             Self::Empty => f.write_str("the id or a tag is empty"),
             Self::Taken => f.write_str("another is registered as this device"),

@@ -65,7 +65,7 @@ impl BusyShards {
     pub(super) fn refusal(&self) -> Error {
         let least = self.shards.iter().map(BusyShard::expected).min().unwrap_or_default();
         let text = format!(
-            "busy_max_percent: rooms take {} % of the time, new ones included, and the node takes \
+            "rooms.busy_percent: rooms take {} % of the time, new ones included, and the node takes \
              no more from {} % on; try again",
             percent(least),
             percent(self.max),
@@ -122,7 +122,7 @@ mod tests {
         busy.set(1, MS(915), Vec::new());
         let error = busy.refusal();
         assert_eq!((error.code(), error.retry_after_ms()), (ErrorCode::Busy, Some(1000)));
-        let text = "busy_max_percent: rooms take 91 % of the time, new ones included, and the node \
+        let text = "rooms.busy_percent: rooms take 91 % of the time, new ones included, and the node \
                     takes no more from 90 % on; try again";
         assert_eq!(error.text(), text);
         busy.limit(MS(0));

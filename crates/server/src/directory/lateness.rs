@@ -48,7 +48,7 @@ impl Latenesses {
     pub(super) fn refusal(&self) -> Error {
         let (late, max) = (self.most().as_millis(), self.max.as_millis());
         let text = format!(
-            "lateness_max_ms: rooms are run up to {late} ms late, and the node takes no more beyond \
+            "rooms.lateness: rooms are run up to {late} ms late, and the node takes no more beyond \
              {max} ms; try again"
         );
         Error::new(ErrorCode::Busy, text).with_retry_after(RETRY_AFTER)
@@ -86,7 +86,7 @@ mod tests {
         }
         let error = lateness.refusal();
         assert_eq!((error.code(), error.retry_after_ms()), (ErrorCode::Busy, Some(1000)));
-        let text = "lateness_max_ms: rooms are run up to 21 ms late, and the node takes no more \
+        let text = "rooms.lateness: rooms are run up to 21 ms late, and the node takes no more \
                     beyond 5 ms; try again";
         assert_eq!(error.text(), text);
         lateness.limit(MS(0));

@@ -200,7 +200,7 @@ impl Tls {
                 let level = if self.refused == 0 { log::Level::Info } else { log::Level::Debug };
                 log::log!(
                     level,
-                    "a client wants TLS, but the node has no certificate: set tls_cert and tls_key"
+                    "a client wants TLS, but the node has no certificate: set tls.cert and tls.key"
                 );
                 self.refused += 1;
                 socket.layer = Layer::Plain;

@@ -16,7 +16,7 @@ impl NodeHandle {
     /// # Errors
     /// `unknown_channel` if no rule matches the name, `bad_payload` if payloads of the channel are
     /// bytes, `limit` if the name or the payload is too large, `busy` if the mailbox of the
-    /// channel's shard is full (`mailbox_max`), `internal` if that shard has failed, or
+    /// channel's shard is full (`limits.queues.mail`), `internal` if that shard has failed, or
     /// `shutting_down`.
     pub fn publish(&self, channel: &str, value: &impl Data) -> Result<()> {
         self.publish_payload(channel, payload_of(Publication::json(channel, value).payload))

@@ -79,12 +79,12 @@ impl Devices<'_> {
     /// payloads are JSON. How many devices it is sent to.
     ///
     /// A device whose connection was lost gets it once when it comes back, however long that takes.
-    /// If its session ends before that, or more than `resume_bytes_max` waits for it, it is lost.
+    /// If its session ends before that, or more than `limits.session.resume_bytes` waits for it, it is lost.
     ///
     /// # Errors
     /// `unknown_device` if none has the id, `bad_payload` if the fleet's payloads are bytes, `limit`
-    /// past `command_bytes_max`, `forbidden` if the node has no fleet, `busy` if the mailbox of a
-    /// shard is full (`mailbox_max`), `internal` if a shard has failed, or `shutting_down`. Of many
+    /// past `limits.payload_bytes`, `forbidden` if the node has no fleet, `busy` if the mailbox of a
+    /// shard is full (`limits.queues.mail`), `internal` if a shard has failed, or `shutting_down`. Of many
     /// devices, some may have been sent it then.
     pub fn push(&self, to: impl Into<Target>, value: &impl Data) -> Result<usize> {
         self.push_payload(Push::json(to, value))
@@ -117,7 +117,7 @@ impl Devices<'_> {
     /// # Errors
     /// The device's refusal is `refused`, with its text. As [`push`](Self::push); `timeout` without
     /// an answer in time, `unknown_device` if the device goes before it answers, `busy` past
-    /// `commands_unanswered_max` or `asks_max`.
+    /// `limits.device.commands` or `limits.queues.asks`.
     pub fn request<T: Data>(&self, id: &str, value: &impl Data, timeout: Duration) -> Pending<T> {
         let read = |answer: Answer| {
             T::read(Format::Json, &answer?).map_err(|error| {
@@ -151,7 +151,7 @@ impl Devices<'_> {
     /// Changes the tags of a device, whatever it registered with.
     ///
     /// # Errors
-    /// `unknown_device`, or `limit` past `device_tags_max` or `device_id_bytes_max`.
+    /// `unknown_device`, or `limit` past `limits.device.tags` or `limits.name_bytes.device`.
     pub fn set_tags<T: Into<String>>(
         &self,
         id: &str,

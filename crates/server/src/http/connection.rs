@@ -40,7 +40,7 @@ pub(super) enum End {
     Closed,
     /// The client was too slow.
     Late,
-    /// A head was larger than `http_head_bytes_max`.
+    /// A head was larger than `http.head_bytes`.
     HeadTooLarge,
     /// The client asks for a WebSocket: it goes back to its shard, with the bytes behind the head.
     Returns(Box<Stream>, Vec<u8>),
@@ -55,10 +55,10 @@ impl Protocol {
             .header_read_timeout(None)
             // The stream notices clients that are gone.
             .half_close(true)
-            .max_header_size(config.http_head_bytes_max)
-            .max_buf_size(config.http_head_bytes_max.max(BUFFER_BYTES_MIN));
+            .max_header_size(config.http.head_bytes)
+            .max_buf_size(config.http.head_bytes.max(BUFFER_BYTES_MIN));
         let timeouts =
-            Timeouts { request: config.http_request_timeout(), idle: config.http_idle_timeout() };
+            Timeouts { request: config.http.request_timeout, idle: config.http.idle_timeout };
         Self { builder, timeouts }
     }
 

@@ -83,7 +83,7 @@ impl Drop for OpenConnection {
     }
 }
 
-/// The shards' end of the queue. `connections_max` bounds it.
+/// The shards' end of the queue. `limits.connections.total` bounds it.
 pub(crate) struct Handover(Mutex<UnboundedSender<Handed>>);
 
 impl Handover {

@@ -42,9 +42,9 @@ pub(crate) struct Requests {
 /// Why a request is not taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Full {
-    /// `http_requests_max` requests are under way.
+    /// `http.requests.total` requests are under way.
     Node,
-    /// `http_requests_per_address_max` requests of the client's address are.
+    /// `http.requests.per_address` requests of the client's address are.
     Address,
 }
 
@@ -57,7 +57,7 @@ pub(crate) struct UnderWay {
 
 impl Requests {
     pub(crate) fn new(config: &Config) -> Self {
-        Self { load: Arc::default(), requests_max: config.http_requests_max }
+        Self { load: Arc::default(), requests_max: config.http.requests.total }
     }
 
     /// The number of requests under way.
@@ -191,7 +191,7 @@ impl Limits {
         let body = if body.is_end_stream() {
             Bytes::new()
         } else {
-            let by = begun + node.config.http_request_timeout();
+            let by = begun + node.config.http.request_timeout;
             let collected = collect(body, &mut held, &node.config, &origin.published.http);
             timeout_at(by, collected).await.unwrap_or_else(|_| Err(too_slow(&node.config)))?
         };
@@ -208,13 +208,13 @@ impl Limits {
             return Ok((failed(), Some(under_way)));
         };
         let handling = Guarded(Some(Box::pin(handling)));
-        let response = match timeout(node.config.http_answer_timeout(), handling).await {
+        let response = match timeout(node.config.http.answer_timeout, handling).await {
             Ok(Some(Ok(response))) => response,
             Ok(None) => failed(),
             Err(_) => {
                 origin.published.http.unavailable.fetch_add(1, Ordering::Relaxed);
-                let ms = node.config.http_answer_timeout_ms;
-                let text = format!("http_answer_timeout_ms: no answer within {ms} ms\n");
+                let limit = node.config.http.answer_timeout;
+                let text = format!("http.answer_timeout: no answer within {limit:?}\n");
                 (StatusCode::SERVICE_UNAVAILABLE, text).into_response()
             }
         };
@@ -241,15 +241,15 @@ impl Limits {
         let (config, counters) = (&self.front.handle.node().config, &self.origin.published.http);
         let (status, text) = match full {
             Full::Node => {
-                let max = config.http_requests_max;
+                let max = config.http.requests.total;
                 let text =
-                    format!("http_requests_max: {max} requests are waiting already; try again\n");
+                    format!("http.requests.total: {max} requests are waiting already; try again\n");
                 (StatusCode::SERVICE_UNAVAILABLE, text)
             }
             Full::Address => {
-                let max = config.http_requests_per_address_max;
+                let max = config.http.requests.per_address;
                 let text = format!(
-                    "http_requests_per_address_max: {max} requests from your address are waiting \
+                    "http.requests.per_address: {max} requests from your address are waiting \
                      already; try again when some are answered\n"
                 );
                 (StatusCode::TOO_MANY_REQUESTS, text)
@@ -310,8 +310,8 @@ fn check_head(parts: &Parts) -> Result<(), Refused> {
 }
 
 fn too_slow(config: &Config) -> Refused {
-    let ms = config.http_request_timeout_ms;
-    let text = format!("http_request_timeout_ms: the request was not complete within {ms} ms\n");
+    let limit = config.http.request_timeout;
+    let text = format!("http.request_timeout: the request was not complete within {limit:?}\n");
     Refused::new(StatusCode::REQUEST_TIMEOUT, text)
 }
 
@@ -322,9 +322,9 @@ async fn collect(
     config: &Config,
     counters: &HttpCounters,
 ) -> Result<Bytes, Refused> {
-    let bytes_max = config.http_body_bytes_max;
+    let bytes_max = config.http.body_bytes;
     let too_large = || {
-        let text = format!("http_body_bytes_max: a body may have {bytes_max} bytes\n");
+        let text = format!("http.body_bytes: a body may have {bytes_max} bytes\n");
         Refused::new(StatusCode::PAYLOAD_TOO_LARGE, text)
     };
     if body.size_hint().lower() > bytes_max as u64 {
@@ -339,7 +339,7 @@ async fn collect(
         }
         if !held.adds(data.len()) {
             counters.unavailable.fetch_add(1, Ordering::Relaxed);
-            let text = "peer_bytes_max or peer_bytes_per_address_max: clients hold too much \
+            let text = "limits.memory: clients hold too much \
                         memory; try again\n";
             return Err(Refused::new(StatusCode::SERVICE_UNAVAILABLE, text));
         }
@@ -413,7 +413,7 @@ mod tests {
 
     use super::{Full, Requests};
     use crate::addresses::{Addresses, BytesHeld};
-    use crate::config::Config;
+    use crate::config::{Config, Quota};
     use crate::proxy::Client;
 
     fn client(text: &str) -> Client {
@@ -422,8 +422,8 @@ mod tests {
 
     #[test]
     fn an_address_has_its_share_and_no_more() {
-        let config =
-            Config { http_requests_max: 5, http_requests_per_address_max: 2, ..Config::default() };
+        let mut config = Config::default();
+        config.http.requests = Quota { total: 5, per_address: 2 };
         let (requests, addresses) = (Requests::new(&config), Addresses::new(&config));
         let admit = |text| {
             let address = addresses.of(client(text), Duration::ZERO);
@@ -445,7 +445,8 @@ mod tests {
 
     #[test]
     fn bodies_count_against_the_memory_of_their_address() {
-        let config = Config { peer_bytes_per_address_max: 100, ..Config::default() };
+        let mut config = Config::default();
+        config.limits.memory.per_address = 100;
         let addresses = Addresses::new(&config);
         let held = || BytesHeld::new(addresses.of(client("10.0.0.1"), Duration::ZERO));
         let (mut one, mut two) = (held(), held());

@@ -139,7 +139,7 @@ impl Running {
 
     /// Stops the node gracefully: it stops accepting connections, closes its rooms, waits for
     /// background work that they begin at their end, and then sends every client what is queued and
-    /// `shutting_down`, for no longer than `shutdown_timeout_ms`.
+    /// `shutting_down`, for no longer than `timeouts.shutdown`.
     ///
     /// Returns when all threads have ended and the store is closed, so that its file can be opened
     /// again. It waits for the store up to 10 s more. If a room or its background work does not

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize};
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::sync::{Arc, OnceLock};
 use std::thread;
+use std::time::Duration;
 
 use mio::Poll;
 use playfield_room::{RoomType, Store};
@@ -42,7 +43,7 @@ const SERVICES_MAX: usize = 64;
 /// How many open files a node needs beside its connections, roughly.
 const DESCRIPTORS_RESERVED: u64 = 64;
 
-/// A warning if the system allows fewer open files than `connections_max` needs. `descriptors` is
+/// A warning if the system allows fewer open files than `limits.connections.total` needs. `threads.descriptors` is
 /// `None` if there is no limit.
 fn too_few(descriptors: Option<u64>, tables: u64, connections_max: usize) -> Option<String> {
     let descriptors = descriptors?;
@@ -50,7 +51,7 @@ fn too_few(descriptors: Option<u64>, tables: u64, connections_max: usize) -> Opt
     (connections < connections_max as u64).then(|| {
         let whom = if tables > 1 { "each shard" } else { "this process" };
         format!(
-            "connections_max = {connections_max}: the system allows {whom} {descriptors} open \
+            "limits.connections.total = {connections_max}: the system allows {whom} {descriptors} open \
              files, which is enough for {connections} connections; raise the hard limit (ulimit \
              -Hn, LimitNOFILE in systemd), give each shard its own table (descriptors = \
              per_shard), or lower connections_max"
@@ -76,7 +77,7 @@ pub(super) fn start(mut server: Server) -> io::Result<Running> {
     let cores = thread::available_parallelism().map_or(1, usize::from);
     let shards = if config.shards == 0 { cores } else { config.shards };
     let compute_threads =
-        if config.compute_threads == 0 { (cores - 1).max(1) } else { config.compute_threads };
+        if config.threads.compute == 0 { (cores - 1).max(1) } else { config.threads.compute };
     let tls = TlsContext::new(config).map_err(io::Error::other)?.map(Arc::new);
     raise_descriptors(config, shards);
     server.warn();
@@ -92,9 +93,10 @@ pub(super) fn start(mut server: Server) -> io::Result<Running> {
     let fleet = server.host_fleet()?;
     let config = &server.config;
     let mut open = Open::new(&server, serves_rooms, shards)?;
-    let is_per_shard = config.descriptors == Descriptors::PerShard;
-    let Edges { polls, mailboxes, tables } = Edges::new(shards, is_per_shard, config.mailbox_max)
-        .map_err(|error| named("descriptors", &error))?;
+    let is_per_shard = config.threads.descriptors == Descriptors::PerShard;
+    let Edges { polls, mailboxes, tables } =
+        Edges::new(shards, is_per_shard, config.limits.queues.mail)
+            .map_err(|error| named("threads.descriptors", &error))?;
     let (handover, handed) = Handover::new();
     let shared = Arc::new(SharedRuntime {
         mailboxes,
@@ -103,11 +105,11 @@ pub(super) fn start(mut server: Server) -> io::Result<Running> {
         stops: AtomicBool::new(false),
         closed: (0..shards).map(|_| AtomicBool::new(false)).collect(),
         connections: AtomicUsize::new(0),
-        connections_max: config.connections_max,
-        shutdown_timeout: config.shutdown_timeout(),
+        connections_max: config.limits.connections.total,
+        shutdown_timeout: config.timeouts.shutdown,
         rooms_addr: open.rooms_addr,
         tls,
-        tls_only: config.tls_only,
+        tls_only: config.tls.only,
         tables,
         work: Work::default(),
         control: OnceLock::new(),
@@ -116,9 +118,9 @@ pub(super) fn start(mut server: Server) -> io::Result<Running> {
     let (control, control_threads) = Control::start(
         Arc::clone(&shared),
         compute_threads,
-        config.compute_queue_max,
-        config.tasks_max,
-        config.authentications_max,
+        config.limits.queues.computations,
+        config.limits.queues.tasks,
+        config.limits.queues.authentications,
     )?;
     // What shards wake is opened before their descriptor tables part, and the rest after.
     let threads = shard_threads(&shared, shards)?;
@@ -143,7 +145,7 @@ pub(super) fn start(mut server: Server) -> io::Result<Running> {
         shards: Vec::new(),
         words,
         control_threads: Some(control_threads),
-        shutdown_timeout: node.config.shutdown_timeout(),
+        shutdown_timeout: node.config.timeouts.shutdown,
     };
     running.http = Some(http::serve(control.runtime(), handle, site, handed));
     let threads = threads.into_iter().zip(polls).collect();
@@ -190,8 +192,8 @@ impl Server {
         getrandom::fill(&mut [0; 1])
             .map_err(|error| io::Error::other(format!("no random numbers: {error}")))?;
         self.config.check().map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))?;
-        for &core in &self.config.pin_cores {
-            sys::check_core(core).map_err(|error| named("pin_cores", &error))?;
+        for &core in &self.config.threads.pin_cores {
+            sys::check_core(core).map_err(|error| named("threads.pin_cores", &error))?;
         }
         Ok(())
     }
@@ -199,19 +201,19 @@ impl Server {
     /// Logs settings that are allowed but hardly meant.
     fn warn(&self) {
         for RoomType { name, settings, .. } in &self.room_types {
-            let (closing_ms, shutdown_ms) = (settings.closing_ms, self.config.shutdown_timeout_ms);
-            if closing_ms > shutdown_ms {
+            let (closing_ms, shutdown) = (settings.closing_ms, self.config.timeouts.shutdown);
+            if Duration::from_millis(closing_ms) > shutdown {
                 log::warn!(
                     "closing_ms = {closing_ms} of the room type {name:?} is longer than \
-                     shutdown_timeout_ms = {shutdown_ms}: a shutdown may drop its rooms before \
-                     they have ended; raise shutdown_timeout_ms or lower closing_ms"
+                     timeouts.shutdown = {shutdown:?}: a shutdown may drop its rooms before \
+                     they have ended; raise timeouts.shutdown or lower closing_ms"
                 );
             }
         }
         if let Some(text) = trusts_everyone(&self.config) {
             log::warn!("{text}");
         }
-        for doubt in self.channel_rules.doubts(self.config.publication_bytes_max) {
+        for doubt in self.channel_rules.doubts(self.config.limits.payload_bytes) {
             log::warn!("{doubt}");
         }
     }
@@ -246,7 +248,7 @@ impl Server {
         fleet: Option<HostedFleet>,
     ) -> (Node, Vec<ServiceAt>, Vec<OnStart>) {
         let Self { config, room_types, services, .. } = self;
-        let name_bytes_max = config.name_bytes_max;
+        let name_bytes_max = config.limits.name_bytes.player;
         let authenticator =
             self.authenticator.unwrap_or_else(|| Box::new(Guests { name_bytes_max }));
         let authenticator = match self.admit.clone() {
@@ -275,13 +277,14 @@ fn raise_descriptors(config: &Config, shards: usize) {
         Ok(descriptors) => descriptors,
         Err(error) => return log::warn!("the limit of open files can't be raised: {error}"),
     };
-    let tables = match config.descriptors {
+    let tables = match config.threads.descriptors {
         Descriptors::Shared => 1,
         Descriptors::PerShard => shards as u64,
     };
-    if let Some(text) = too_few(descriptors, tables, config.connections_max) {
+    if let Some(text) = too_few(descriptors, tables, config.limits.connections.total) {
         // Few who did not set it need as many connections.
-        let is_default = config.connections_max == Config::default().connections_max;
+        let is_default =
+            config.limits.connections.total == Config::default().limits.connections.total;
         let level = if is_default { log::Level::Info } else { log::Level::Warn };
         log::log!(level, "{text}");
     }
@@ -299,7 +302,8 @@ struct Open {
 impl Open {
     fn new(server: &Server, serves_rooms: bool, shards: usize) -> io::Result<Self> {
         let config = &server.config;
-        let mut listeners = Listeners::new(shards, config.descriptors == Descriptors::PerShard);
+        let mut listeners =
+            Listeners::new(shards, config.threads.descriptors == Descriptors::PerShard);
         let rooms_addr = match serves_rooms {
             true => Some(listeners.listen(
                 config.listen,
@@ -331,7 +335,7 @@ fn shard_threads(shared: &Arc<SharedRuntime>, shards: usize) -> io::Result<Vec<S
         .into_iter()
         .map(ShardThread::ready)
         .collect::<io::Result<_>>()
-        .map_err(|error| named("descriptors", &error))
+        .map_err(|error| named("threads.descriptors", &error))
 }
 
 impl Running {
@@ -394,7 +398,7 @@ impl Running {
     fn start_reloader(&mut self) -> io::Result<()> {
         let tls = self.stopper.shared.tls.as_deref();
         if let Some(reloader) = tls.and_then(TlsContext::reloader) {
-            let (period, leash) = (self.node.config.tls_reload(), Arc::clone(&self.leash));
+            let (period, leash) = (self.node.config.tuning.tls_reload, Arc::clone(&self.leash));
             let thread = thread::Builder::new().name("playfield-tls".into());
             self.reloader = Some(thread.spawn(move || reloader.run(period, &leash))?);
         }
@@ -448,7 +452,7 @@ mod tests {
         assert!(too_few(Some(10_064), 9, 100_000).is_some());
         let text = too_few(Some(1024), 1, 1000).unwrap();
         assert!(
-            text.starts_with("connections_max = 1000: ") && text.contains(" 960 conn"),
+            text.starts_with("limits.connections.total = 1000: ") && text.contains(" 960 conn"),
             "{text}"
         );
     }

@@ -49,7 +49,7 @@ impl Answered {
     ///
     /// # Errors
     /// The room's refusal, `room_not_found` or `room_closed` if it ended before it answered,
-    /// `timeout` after `ask_timeout_ms`, or `bad_payload` if the request was another than `M`.
+    /// `timeout` after `timeouts.ask`, or `bad_payload` if the request was another than `M`.
     pub fn reply<M: Message>(self) -> Result<M::Reply, Error> {
         read::<M>(self.reply)
     }
@@ -144,7 +144,7 @@ impl<'a, S: Service> Context<'a, S> {
     /// answer comes by [`Service::answered`], to the value of the service on this shard.
     ///
     /// # Errors
-    /// If the request can't be sent: as [`NodeHandle::tell`], or `busy` at `asks_max`. Nothing is
+    /// If the request can't be sent: as [`NodeHandle::tell`], or `busy` at `limits.queues.asks`. Nothing is
     /// answered then.
     pub fn ask<M: Message>(&mut self, room_id: &str, message: &M) -> Result<AskId, Error> {
         let asker = (self.reach.shard, self.reach.service);
@@ -229,7 +229,7 @@ impl<'a, S: Service> Context<'a, S> {
     /// written.
     ///
     /// It is not written if the connection is closed, or if its client is too slow: then more than
-    /// `outbox_bytes_max` bytes would have been queued, and the connection is closed.
+    /// `limits.session.outbox_bytes.max` bytes would have been queued, and the connection is closed.
     ///
     /// # Errors
     /// If no frame can hold such a body.

@@ -59,8 +59,8 @@ pub type Result<T = (), E = Box<dyn Error + Send + Sync>> = std::result::Result<
 
 /// A custom protocol on the same event loop as the rooms. [The module](self) describes how it runs.
 ///
-/// Its limits are settings of the node: `max_message_bytes` for a frame's body, `outbox_bytes_max`
-/// and `outbox_high_bytes` for queued output, `connections_max`, and `heartbeat_ms` for silence.
+/// Its limits are settings of the node: `limits.message_bytes` for a frame's body, `limits.session.outbox_bytes.max`
+/// and `limits.session.outbox_bytes.high` for queued output, `limits.connections.total`, and `timeouts.heartbeat` for silence.
 ///
 /// A panic in a handler closes the connection that it was called for, and is logged. The service
 /// keeps running as the panic left it, with all its other connections: one client must not be able
@@ -103,8 +103,8 @@ pub trait Service: Sized + Send + 'static {
         let _ = (connection, id, why, cx);
     }
 
-    /// A client has been silent for half of `heartbeat_ms`. Send a ping, if the protocol has one.
-    /// After twice `heartbeat_ms` the connection is closed.
+    /// A client has been silent for half of `timeouts.heartbeat`. Send a ping, if the protocol has one.
+    /// After twice `timeouts.heartbeat` the connection is closed.
     fn silent(&mut self, connection: &mut Self::Connection, peer: &mut Peer<Self>) {
         let _ = (connection, peer);
     }
@@ -147,7 +147,7 @@ pub enum Closed {
     HungUp,
     /// The service closed it.
     ByService,
-    /// The client sent an invalid frame, or one longer than `max_message_bytes`.
+    /// The client sent an invalid frame, or one longer than `limits.message_bytes`.
     Frame(FrameError),
     /// The client violated the WebSocket protocol, or sent text.
     WebSocket(playfield_websocket::Error),
@@ -155,11 +155,11 @@ pub enum Closed {
     Failed(Box<dyn Error + Send + Sync>),
     /// A handler panicked.
     Panicked,
-    /// More than `outbox_bytes_max` bytes would have been queued for the client.
+    /// More than `limits.session.outbox_bytes.max` bytes would have been queued for the client.
     TooSlow,
-    /// No whole frame was received from the client for twice `heartbeat_ms`.
+    /// No whole frame was received from the client for twice `timeouts.heartbeat`.
     Silent,
-    /// The client did not send a frame to its end within `message_timeout_ms`.
+    /// The client did not send a frame to its end within `timeouts.message`.
     Unfinished,
     /// Another has registered as the device that was registered for the connection.
     TakenOver,
@@ -179,9 +179,13 @@ impl fmt::Display for Closed {
             Self::WebSocket(error) => error.fmt(f),
             Self::Failed(error) => error.fmt(f),
             Self::Panicked => f.write_str("the service panicked"),
-            Self::TooSlow => f.write_str("outbox_bytes_max: too many bytes are queued"),
-            Self::Silent => f.write_str("heartbeat_ms: nothing was received for twice that time"),
-            Self::Unfinished => f.write_str("message_timeout_ms: a frame was not complete in time"),
+            Self::TooSlow => {
+                f.write_str("limits.session.outbox_bytes.max: too many bytes are queued")
+            }
+            Self::Silent => {
+                f.write_str("timeouts.heartbeat: nothing was received for twice that time")
+            }
+            Self::Unfinished => f.write_str("timeouts.message: a frame was not complete in time"),
             Self::TakenOver => f.write_str("another has registered as its device"),
             Self::Disconnected => f.write_str("the program has disconnected its device"),
             Self::ShuttingDown => f.write_str("the node is shutting down"),

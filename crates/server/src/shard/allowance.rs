@@ -5,7 +5,9 @@ use std::time::Duration;
 use playfield_room::{Error, rate};
 use playfield_wire::ErrorCode;
 
-/// A number per time. All may be taken at once, and are back when that time has passed.
+use crate::config::RateLimit;
+
+/// A number per time, some of which may be taken at once.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Rate {
     /// The setting that it comes from.
@@ -18,17 +20,10 @@ pub(crate) struct Rate {
 }
 
 impl Rate {
-    pub(crate) fn per_second(setting: &'static str, count: u64) -> Self {
-        Self::new(setting, count, "second", Duration::from_secs(1))
-    }
-
-    pub(crate) fn per_minute(setting: &'static str, count: u64) -> Self {
-        Self::new(setting, count, "minute", Duration::from_secs(60))
-    }
-
-    fn new(setting: &'static str, count: u64, unit: &'static str, time: Duration) -> Self {
-        let rate = rate::Rate::new(count, time, count);
-        Self { setting, count, unit, owner: "session", rate }
+    pub(crate) fn new(setting: &'static str, limit: RateLimit) -> Self {
+        let RateLimit { count, per, .. } = limit;
+        let rate = rate::Rate::new(count, per.time(), limit.burst());
+        Self { setting, count, unit: per.unit(), owner: "session", rate }
     }
 
     /// The same for all sessions of an address together.
@@ -92,6 +87,7 @@ mod tests {
     use playfield_wire::ErrorCode;
 
     use super::{Allowance, Rate};
+    use crate::config::RateLimit;
 
     /// How many can be taken at this time.
     fn drain(allowance: &mut Allowance, now: Duration, rate: Rate) -> usize {
@@ -106,7 +102,10 @@ mod tests {
     #[test]
     fn a_burst_is_as_many_as_the_rate_and_one_more_is_refused() {
         for count in [1, 2, 3, 7, 60, 999_983, 1_000_000] {
-            for rate in [Rate::per_second("x", count), Rate::per_minute("x", count)] {
+            for rate in [
+                Rate::new("x", RateLimit::per_second(count)),
+                Rate::new("x", RateLimit::per_minute(count)),
+            ] {
                 for now in [Duration::ZERO, Duration::from_secs(1000)] {
                     assert_eq!(drain(&mut Allowance::default(), now, rate) as u64, count);
                 }
@@ -116,7 +115,7 @@ mod tests {
 
     #[test]
     fn what_was_taken_comes_back_one_by_one_and_no_more_than_there_was() {
-        let rate = Rate::per_minute("x", 60);
+        let rate = Rate::new("x", RateLimit::per_minute(60));
         let mut allowance = Allowance::default();
         let mut now = Duration::from_secs(5);
         drain(&mut allowance, now, rate);
@@ -132,7 +131,7 @@ mod tests {
 
     #[test]
     fn over_any_time_it_is_at_most_the_burst_and_the_rate() {
-        let rate = Rate::per_second("x", 7);
+        let rate = Rate::new("x", RateLimit::per_second(7));
         let mut allowance = Allowance::default();
         let taken: usize =
             (0..10_000).map(|ms| drain(&mut allowance, Duration::from_millis(ms), rate)).sum();
@@ -141,7 +140,7 @@ mod tests {
 
     #[test]
     fn the_error_names_the_setting_its_value_and_when_to_try_again() {
-        let rate = Rate::per_minute("rooms", 3);
+        let rate = Rate::new("rooms", RateLimit::per_minute(3));
         let mut allowance = Allowance::default();
         let now = Duration::from_millis(100);
         drain(&mut allowance, now, rate);
@@ -155,7 +154,7 @@ mod tests {
 
     #[test]
     fn a_clock_that_is_behind_only_delays() {
-        let rate = Rate::per_second("x", 2);
+        let rate = Rate::new("x", RateLimit::per_second(2));
         let mut allowance = Allowance::default();
         drain(&mut allowance, Duration::from_secs(10), rate);
         assert_eq!(drain(&mut allowance, Duration::from_millis(9990), rate), 0);

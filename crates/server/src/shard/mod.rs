@@ -105,9 +105,9 @@ impl Shard {
         let patience = node.room_types.iter().map(|room_type| Patience::of(room_type.settings));
         let shortest = patience
             .chain([Patience::of_node(&node.config)])
-            .fold(node.config.hello_timeout(), |shortest, patience| shortest.min(patience.ask))
-            .min(node.config.http_request_timeout())
-            .min(node.config.message_timeout());
+            .fold(node.config.timeouts.hello, |shortest, patience| shortest.min(patience.ask))
+            .min(node.config.http.request_timeout)
+            .min(node.config.timeouts.message);
         let silent = node.fleet.as_ref().and_then(|fleet| fleet.silent);
         let shortest = silent.map_or(shortest, |silent| shortest.min(silent / 2));
         let periods = node.room_types.iter().filter_map(|of| round_trips::period(of.settings));

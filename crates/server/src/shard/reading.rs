@@ -231,7 +231,7 @@ impl Shard {
             let Some(connection) = self.links.get(key) else { break };
             if is_stranger && connection.has_session {
                 is_stranger = false;
-                decoder.set_message_bytes_max(self.env.node.config.max_message_bytes);
+                decoder.set_message_bytes_max(self.env.node.config.limits.message_bytes);
             }
             if !connection.takes_input() {
                 break;
@@ -288,7 +288,7 @@ impl Shard {
 /// limit that holds until then.
 fn with_limit(is_stranger: bool, code: ErrorCode, error: &dyn Display) -> String {
     if is_stranger && code == ErrorCode::TooLarge {
-        format!("{error} (hello_bytes_max)")
+        format!("{error} (tuning.hello_bytes)")
     } else {
         error.to_string()
     }
@@ -304,9 +304,9 @@ mod tests {
     #[test]
     fn only_an_error_about_size_names_the_limit_of_a_hello() {
         let text = with_limit(true, ErrorCode::BadMessage, &Error::ReservedBits { bits: 1 });
-        assert!(!text.contains("hello_bytes_max"), "{text}");
+        assert!(!text.contains("tuning.hello_bytes"), "{text}");
         let error = Error::MessageTooLarge { bytes: 2, bytes_max: 1 };
-        assert!(with_limit(true, ErrorCode::TooLarge, &error).ends_with("(hello_bytes_max)"));
-        assert!(!with_limit(false, ErrorCode::TooLarge, &error).contains("hello_bytes_max"));
+        assert!(with_limit(true, ErrorCode::TooLarge, &error).ends_with("(tuning.hello_bytes)"));
+        assert!(!with_limit(false, ErrorCode::TooLarge, &error).contains("tuning.hello_bytes"));
     }
 }

@@ -63,7 +63,7 @@ impl Background for Nowhere {
 impl BareShard {
     /// A shard with these room types and one service.
     pub fn new(config: Config, room_types: Vec<RoomType>, service: impl Service) -> Self {
-        let guests = Box::new(Guests { name_bytes_max: config.name_bytes_max });
+        let guests = Box::new(Guests { name_bytes_max: config.limits.name_bytes.player });
         let tokens = TokenKey::new(&Entropy::System.bytes());
         let node = Node::new(config, 1, room_types, guests, None, tokens);
         let (node, watch) = (Arc::new(node), Watch(Arc::default()));

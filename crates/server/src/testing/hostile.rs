@@ -13,7 +13,8 @@ impl Tls {
     /// # Errors
     /// If there is no certificate.
     pub fn new() -> Result<Self, String> {
-        let config = Config { tls_self_signed: true, ..Config::default() };
+        let mut config = Config::default();
+        config.tls.self_signed = true;
         TlsContext::new(&config)?.map(Self).ok_or_else(|| "no TLS".to_owned())
     }
 

@@ -38,8 +38,8 @@ impl Files {
             read_file(path).map_err(|error| wrong(setting, path, &error))
         };
         Ok(Contents {
-            certificate: read("tls_cert", &self.certificate)?,
-            key: read("tls_key", &self.key)?,
+            certificate: read("tls.cert", &self.certificate)?,
+            key: read("tls.key", &self.key)?,
         })
     }
 }
@@ -51,8 +51,8 @@ impl Contents {
     /// If they can't be used. The error names the file and the reason.
     pub(crate) fn certified(&self, files: &Files) -> Result<CertifiedKey, String> {
         let in_certificate =
-            |why: &dyn std::fmt::Display| wrong("tls_cert", &files.certificate, why);
-        let in_key = |why: &dyn std::fmt::Display| wrong("tls_key", &files.key, why);
+            |why: &dyn std::fmt::Display| wrong("tls.cert", &files.certificate, why);
+        let in_key = |why: &dyn std::fmt::Display| wrong("tls.key", &files.key, why);
         let chain = CertificateDer::pem_slice_iter(&self.certificate)
             .collect::<Result<Vec<_>, _>>()
             .map_err(|error| in_certificate(&error))?;

@@ -176,7 +176,8 @@ mod tests {
 
     #[test]
     fn bytes_that_are_no_tls_are_answered_by_one_alert() {
-        let config = Config { tls_self_signed: true, ..Config::default() };
+        let mut config = Config::default();
+        config.tls.self_signed = true;
         let context = TlsContext::new(&config).unwrap().unwrap();
         let mut connection = TlsConnection::new(&context).unwrap();
         let received = connection.receive(&mut [0x2a, 0x1a, 0x0a, 0x5b, 0, 0], &mut Vec::new());

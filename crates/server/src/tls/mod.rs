@@ -34,7 +34,7 @@ impl TlsContext {
     /// # Errors
     /// If a file can't be read or used. The error names it.
     pub(crate) fn new(config: &Config) -> Result<Option<Self>, String> {
-        let (certified, files) = if config.tls_self_signed {
+        let (certified, files) = if config.tls.self_signed {
             let names = ["localhost", "127.0.0.1", "::1"].map(String::from);
             let mut names = Vec::from(names);
             let address = config.listen.ip().to_string();
@@ -42,12 +42,12 @@ impl TlsContext {
                 names.push(address);
             }
             let signed =
-                SelfSigned::new(&names).map_err(|why| format!("tls_self_signed: {why}"))?;
+                SelfSigned::new(&names).map_err(|why| format!("tls.self_signed: {why}"))?;
             (signed.certified()?, None)
-        } else if config.tls_cert.as_os_str().is_empty() {
+        } else if config.tls.cert.as_os_str().is_empty() {
             return Ok(None);
         } else {
-            let files = Files { certificate: config.tls_cert.clone(), key: config.tls_key.clone() };
+            let files = Files { certificate: config.tls.cert.clone(), key: config.tls.key.clone() };
             (files.read()?.certified(&files)?, Some(files))
         };
         let certificate = Arc::new(CurrentCertificate::new(certified));

@@ -28,7 +28,7 @@ pub(crate) const CLOSE: &[u8] = b"\x88\x82\0\0\0\0\x03\xE8";
 pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 
 thread_local! {
-    /// The value of `descriptors` in the nodes of this test.
+    /// The value of `threads.descriptors` in the nodes of this test.
     static DESCRIPTORS: Cell<&'static str> = const { Cell::new("shared") };
 }
 
@@ -41,7 +41,7 @@ pub(crate) fn with_own_tables(test: fn()) {
 pub(crate) fn config(settings: &[(&str, &str)]) -> Config {
     let mut config = Config::default();
     config.set("listen", "127.0.0.1:0").unwrap();
-    config.set("descriptors", DESCRIPTORS.get()).unwrap();
+    config.set("threads.descriptors", DESCRIPTORS.get()).unwrap();
     for (name, value) in settings {
         config.set(name, value).unwrap();
     }

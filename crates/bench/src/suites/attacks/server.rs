@@ -15,7 +15,7 @@ use crate::harness::ticks::AllTicks;
 
 pub(crate) const ROLE: Role = Role { name: "attacks", log: "off", serve: host };
 
-/// How many entries a large room has, and how long each is: less than `outbox_bytes_max`.
+/// How many entries a large room has, and how long each is: less than `limits.session.outbox_bytes.max`.
 const FAT_ENTRIES: u32 = 900;
 const FAT_ENTRY_BYTES: usize = 1000;
 /// The bytes of the texts in a large room.
@@ -138,9 +138,9 @@ impl Fleet for Devices {}
 /// Names its ports and the ids of rooms.
 fn host(words: &mut Words) -> io::Result<()> {
     // Strangers come from this machine, here.
-    let mut config = node(1, &[("trusted_addresses", &"")])?;
+    let mut config = node(1, &[("limits.address.trusted", &"")])?;
     config.shards = words.next()?;
-    (config.websocket_deflate, config.tls_self_signed) = (true, true);
+    (config.websocket.deflate, config.tls.self_signed) = (true, true);
     let running = playfield_server::Server::new(config)
         .room_type(RoomType::of::<Watched>("watched"))
         .room_type(RoomType::of::<Made>("made"))

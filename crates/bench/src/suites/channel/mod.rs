@@ -282,7 +282,7 @@ fn host(words: &mut Words) -> io::Result<()> {
         return serve(port, Vec::new);
     }
     let mut config = node_for(subscribers, 1)?;
-    config.set("publishes_per_second_max", "1000000").map_err(io::Error::other)?;
+    config.set("limits.session.publishes.per_second", "1000000").map_err(io::Error::other)?;
     let hour = Duration::from_secs(3_600);
     let rule = ChannelRule::new(CHANNEL)
         .publish(Access::Anyone)

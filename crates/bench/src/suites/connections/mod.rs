@@ -198,10 +198,9 @@ fn host(words: &mut Words) -> io::Result<()> {
     let shards = tables::needed(count);
     let mut config = node_for(count, shards)?;
     // Clients heartbeat by themselves: the node asks only who is late.
-    let heartbeat_ms = (4 * heartbeat_ms.max(15_000)).to_string();
-    config.set("heartbeat_ms", &heartbeat_ms).map_err(io::Error::other)?;
+    config.timeouts.heartbeat = Duration::from_millis(4 * heartbeat_ms.max(15_000));
     if shards > 1 {
-        config.set("descriptors", "per_shard").map_err(io::Error::other)?;
+        config.set("threads.descriptors", "per_shard").map_err(io::Error::other)?;
     }
     let running = playfield_server::Server::new(config).start()?;
     serve(running.local_addr().port(), || {

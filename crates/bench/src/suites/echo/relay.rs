@@ -113,7 +113,7 @@ pub(super) fn measure(options: &Options) -> io::Result<Outcome> {
     config.shards = SHARDS;
     // What is under way, and the answers to it.
     let mailbox_max = 16_384.max(4 * options.connections * options.window).to_string();
-    config.set("mailbox_max", &mailbox_max).map_err(io::Error::other)?;
+    config.set("limits.queues.mail", &mailbox_max).map_err(io::Error::other)?;
     let running = Server::new(config).room_type(RoomType::of::<Relay>("relay")).start()?;
     let handle = running.handle();
     // A room goes to the shard with fewer rooms: the next one to the other.

@@ -38,7 +38,7 @@ fn host(words: &mut Words) -> io::Result<()> {
     }
     let mut config = node_for(connections, 1)?;
     let unanswered = (window + 1_024).to_string();
-    config.set("requests_unanswered_max", &unanswered).map_err(io::Error::other)?;
+    config.set("limits.session.requests", &unanswered).map_err(io::Error::other)?;
     let listen = config.listen;
     let node = Node::new(config);
     let running = match class {

@@ -121,9 +121,9 @@ fn host(words: &mut Words) -> io::Result<()> {
     let config = node(
         2,
         &[
-            ("sessions_away_per_address_max", &100_000),
-            ("lateness_max_ms", &0),
-            ("busy_max_percent", &0),
+            ("limits.sessions_away.per_address", &100_000),
+            ("rooms.lateness", &"0s"),
+            ("rooms.busy_percent", &0),
         ],
     )?;
     let clocks = RoomType::of::<Clock>("clock");

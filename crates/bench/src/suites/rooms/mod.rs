@@ -228,9 +228,9 @@ fn host(words: &mut Words) -> io::Result<()> {
         return serve(port, Vec::new);
     }
     let mut config = node(1, &[])?;
-    config.tls_self_signed = case.transport.is_secure();
+    config.tls.self_signed = case.transport.is_secure();
     if !is_limited {
-        (config.lateness_max_ms, config.busy_max_percent) = (0, 0);
+        (config.rooms.lateness, config.rooms.busy_percent) = (Duration::ZERO, 0);
     }
     let usual = RoomType::of::<Table>(ROOM_TYPE);
     let settings = Settings { tick_hz: case.hz, sync_hz: case.hz, ..usual.settings };

@@ -253,7 +253,7 @@ fn rooms(options: &Options) -> io::Result<Record> {
 /// Serves a node on one core with one shard, and the baseline beside it.
 fn host(_: &mut Words) -> io::Result<()> {
     let mut config = node(1, &[])?;
-    config.tls_self_signed = true;
+    config.tls.self_signed = true;
     let running = playfield_server::Server::new(config).page("/", "text/plain", PAGE).start()?;
     let bare = bare::start()?;
     serve(format!("{} {}", running.local_addr().port(), bare.port()), Vec::new)

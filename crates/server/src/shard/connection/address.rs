@@ -64,10 +64,10 @@ impl TurnedAway {
 
     /// Logs that a page of this origin may not connect.
     pub(crate) fn note_origin(&mut self, origin: &[u8], now: Duration) {
-        if self.logged.is_due("allowed_origins", now) {
+        if self.logged.is_due("websocket.allowed_origins", now) {
             let origin = String::from_utf8_lossy(origin);
             log::warn!(
-                "allowed_origins: a page of the origin {:?} is refused. Further ones are only \
+                "websocket.allowed_origins: a page of the origin {:?} is refused. Further ones are only \
                  counted for a minute",
                 excerpt(&origin, 128)
             );
@@ -118,9 +118,9 @@ impl Links {
         self.turned_away.note(why.setting(), ip, env.now);
     }
 
-    /// A connection from this address was refused because of `connections_max`.
+    /// A connection from this address was refused because of `limits.connections.total`.
     pub(crate) fn note_full(&mut self, env: &mut Env, ip: IpAddr) {
-        self.turned_away.note("connections_max", ip, env.now);
+        self.turned_away.note("limits.connections.total", ip, env.now);
     }
 
     /// Counts that the address of a connection did this, if it may; the error says when.

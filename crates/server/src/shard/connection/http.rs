@@ -27,12 +27,12 @@ pub(crate) struct HandedOver {
 pub(in crate::shard) fn crowded(why: Crowded) -> &'static str {
     match why {
         Crowded::Connections => {
-            "connections_per_address_max: too many connections of your address\n"
+            "limits.connections.per_address: too many connections of your address\n"
         }
         Crowded::Handshakes => {
-            "handshakes_per_address_max: too many clients of your address have not said hello\n"
+            "limits.handshakes.per_address: too many clients of your address have not said hello\n"
         }
-        Crowded::AllHandshakes => "handshakes_max: too many clients have not said hello\n",
+        Crowded::AllHandshakes => "limits.handshakes.total: too many clients have not said hello\n",
     }
 }
 

@@ -85,7 +85,7 @@ impl Links {
             turned_away: TurnedAway::default(),
             due: Vec::new(),
             written: 0,
-            high_bytes: config.outbox_high_bytes,
+            high_bytes: config.limits.session.outbox_bytes.high,
             messages_out: 0,
         }
     }
@@ -243,8 +243,8 @@ impl Links {
 
 /// Why a connection is given up for which too much waits.
 pub(crate) fn unread(config: &Config) -> (ErrorCode, String) {
-    let bytes_max = config.outbox_bytes_max;
-    let text = format!("outbox_bytes_max: more than {bytes_max} bytes are unsent");
+    let bytes_max = config.limits.session.outbox_bytes.max;
+    let text = format!("limits.session.outbox_bytes.max: more than {bytes_max} bytes are unsent");
     (ErrorCode::TooSlow, text)
 }
 

@@ -30,7 +30,7 @@ impl Patience {
 
     /// By the node's settings.
     pub(crate) fn of_node(config: &Config) -> Self {
-        Self { ask: config.heartbeat() / 2, end: 2 * config.heartbeat() }
+        Self { ask: config.timeouts.heartbeat / 2, end: 2 * config.timeouts.heartbeat }
     }
 
     /// By a room's wish; endless if it has none, and no ticks.

@@ -144,6 +144,7 @@ mod tests {
 
     use super::{Frame, LENGTH_BYTES, Stay, ToSession, next, put_message, put_to_member};
     use crate::addresses::AddressName;
+    use crate::config::RateLimit;
     use crate::shard::allowance::{Allowance, Rate};
     use crate::shard::connection::Kind;
     use crate::shard::keys::Seat;
@@ -167,7 +168,7 @@ mod tests {
 
     fn to_session() -> Vec<ToSession<'static>> {
         let mut snapshots = Allowance::default();
-        snapshots.take(NOW, Rate::per_second("x", 3));
+        snapshots.take(NOW, Rate::new("x", RateLimit::per_second(3)));
         let none = ToSession::Left { snapshots: Allowance::default(), answered: None };
         vec![
             ToSession::Seated(seat(u64::MAX)),

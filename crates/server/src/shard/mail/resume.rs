@@ -33,7 +33,7 @@ impl Wanted {
     /// Reads the wish of a hello; `None` if the token is not one of this node.
     pub(crate) fn of(node: &Node, resume: &Resume<'_>) -> Option<Self> {
         let token = node.tokens.verify(&resume.token)?;
-        let copies_max = node.config.rooms_per_session_max;
+        let copies_max = node.config.limits.session.rooms;
         let mut copies: Vec<ResumeRoom> = Vec::new();
         for copy in resume.rooms.iter().take(copies_max) {
             if copies.iter().all(|known| known.room != copy.room) {

@@ -36,12 +36,12 @@ impl RoomHost {
             return;
         };
         if let Some(request) = request {
-            let unanswered_max = below.env.node.config.requests_unanswered_max;
+            let unanswered_max = below.env.node.config.limits.session.requests;
             let refusal = if sender.unanswered.contains(&request) {
                 Some(duplicate(request))
             } else if sender.unanswered.len() >= unanswered_max {
                 let text =
-                    format!("requests_unanswered_max: {unanswered_max} requests are unanswered");
+                    format!("limits.session.requests: {unanswered_max} requests are unanswered");
                 Some(Error::new(ErrorCode::Limit, text))
             } else {
                 None
@@ -242,7 +242,7 @@ impl RoomHost {
         key: MemberKey,
         act: Act<'_>,
     ) {
-        let high_bytes = below.env.node.config.outbox_high_bytes;
+        let high_bytes = below.env.node.config.limits.session.outbox_bytes.high;
         if let Some(link) = self.remote_link(room, key)
             && (link.is_loaded(high_bytes) || !link.waiting.is_empty())
         {
@@ -281,7 +281,7 @@ impl RoomHost {
         if !link.is_behind(below.env.turn) {
             self.catch_up(below, room, key);
         }
-        let high_bytes = below.env.node.config.outbox_high_bytes;
+        let high_bytes = below.env.node.config.limits.session.outbox_bytes.high;
         while let Some(link) = self.remote_link(room, key)
             && !link.is_loaded(high_bytes)
             && let Some(act) = link.waiting.pop_front()

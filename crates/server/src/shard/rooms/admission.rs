@@ -226,12 +226,12 @@ impl Outlet<'_> {
     ) {
         let counters = &mut self.env.counters;
         match why.text().split(':').next() {
-            Some("rooms_per_session_max") => counters.joins_refused += 1,
-            Some("rooms_created_per_minute_max") => counters.creations_refused += 1,
-            Some("keys_missed_per_minute_max") => counters.keys_refused += 1,
-            Some("rooms_max") => counters.rooms_refused += 1,
-            Some("lateness_max_ms") => counters.joins_refused_late += 1,
-            Some("busy_max_percent") => counters.rooms_refused_busy += 1,
+            Some("limits.session.rooms") => counters.joins_refused += 1,
+            Some("limits.session.rooms_created") => counters.creations_refused += 1,
+            Some("limits.session.keys_missed") => counters.keys_refused += 1,
+            Some("limits.rooms") => counters.rooms_refused += 1,
+            Some("rooms.lateness") => counters.joins_refused_late += 1,
+            Some("rooms.busy_percent") => counters.rooms_refused_busy += 1,
             _ => {}
         }
         self.send_error(key, Some(request), None, why);
@@ -256,19 +256,16 @@ impl Outlet<'_> {
             let settings = &node.room_types[usize::from(room_type)].settings;
             is_user && settings.one_per_user == OnePerUser::TakeOver
         };
-        let rooms_max = node.config.rooms_per_session_max;
+        let rooms_max = node.config.limits.session.rooms;
         if session.rooms.len() >= rooms_max {
-            let text = format!("rooms_per_session_max: this session is in {rooms_max} rooms");
+            let text = format!("limits.session.rooms: this session is in {rooms_max} rooms");
             return Err(Error::new(ErrorCode::Limit, text));
         }
         if self.env.is_shutting_down {
             return Err(shutting_down());
         }
-        let keys_missed_max = node.config.keys_missed_per_minute_max;
-        let rate = Rate::per_minute(
-            "rooms_created_per_minute_max",
-            node.config.rooms_created_per_minute_max,
-        );
+        let limits = &node.config.limits.session;
+        let rate = Rate::new("limits.session.rooms_created", limits.rooms_created);
         let may_create = match target.spec() {
             Some(spec) => node.may_create(spec.room_type),
             None => Ok(()),
@@ -310,7 +307,7 @@ impl Outlet<'_> {
                 Choice { id, shard: place.shard, new: false }
             }
             JoinTarget::Key(room_type, text) => {
-                let rate = Rate::per_minute("keys_missed_per_minute_max", keys_missed_max);
+                let rate = Rate::new("limits.session.keys_missed", limits.keys_missed);
                 session.allowances().misses.check(self.env.now, rate)?;
                 if let Err(error) = address.check(Pace::MissedKey, self.env.now) {
                     self.env.counters.keys_refused_by_address += 1;
@@ -429,7 +426,7 @@ impl Outlet<'_> {
     pub(in crate::shard) fn refuse_busy(&mut self, key: ConnectionKey, mut join: JoinRequest) {
         self.cancel(&join);
         join.is_final = true;
-        let text = "mailbox_max: the mailbox of the room's shard is full; try again";
+        let text = "limits.queues.mail: the mailbox of the room's shard is full; try again";
         self.refused(key, join, Error::new(ErrorCode::Busy, text));
     }
 

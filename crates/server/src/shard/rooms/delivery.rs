@@ -60,13 +60,13 @@ impl Delivery<'_> {
         let (shard, founding) = Founding::register(&self.env.node, self.env.shard, new, 0)?;
         let is_here = shard == self.env.shard;
         let is_full = if is_here {
-            self.outbound.local_foundings.len() >= self.env.node.config.mailbox_max
+            self.outbound.local_foundings.len() >= self.env.node.config.limits.queues.mail
         } else {
             self.outbound.congested[usize::from(shard)]
         };
         if is_full {
             self.env.node.directory.remove(founding.id);
-            let text = "mailbox_max: the mailbox of the room's shard is full; try again";
+            let text = "limits.queues.mail: the mailbox of the room's shard is full; try again";
             return Err(Error::new(ErrorCode::Busy, text));
         }
         if is_here {
@@ -95,7 +95,7 @@ impl Delivery<'_> {
         // The question was accepted, so its answer is delivered in any case.
         let is_answer = matches!(mail, Mail::Answered { .. });
         let is_full = if shard == self.env.shard {
-            self.outbound.local_mail.len() >= self.env.node.config.mailbox_max
+            self.outbound.local_mail.len() >= self.env.node.config.limits.queues.mail
         } else {
             self.outbound.congested[usize::from(shard)]
         };
@@ -104,7 +104,7 @@ impl Delivery<'_> {
             if self.env.node.directory.find(to).is_none() {
                 return self.undeliverable(mail, not_found);
             }
-            let text = "mailbox_max: the mailbox of the room's shard is full";
+            let text = "limits.queues.mail: the mailbox of the room's shard is full";
             return self.undeliverable(mail, || Error::new(ErrorCode::Busy, text));
         }
         debug_assert!(from != to || shard == self.env.shard, "a room is on its own shard");

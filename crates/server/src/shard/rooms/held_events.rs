@@ -20,7 +20,7 @@ impl Delivery<'_> {
         let is_away = self.is_held(&member.link);
         let config = &self.env.node.config;
         let (outbox_bytes_max, resume_bytes_max) =
-            (config.outbox_bytes_max, config.resume_bytes_max);
+            (config.limits.session.outbox_bytes.max, config.limits.session.resume_bytes);
         let Standing::Entering(entering) = &mut member.standing else { return };
         if entering.given_up {
             return;

@@ -128,7 +128,12 @@ impl RemoteLink {
 /// The bytes that may be on their way to the log of a session without a connection: more than the
 /// log keeps, since it keeps the newest.
 fn held_bytes_max(config: &Config) -> usize {
-    config.outbox_bytes_max.saturating_add(config.resume_bytes_max.saturating_mul(LOGS_ON_THE_WAY))
+    config
+        .limits
+        .session
+        .outbox_bytes
+        .max
+        .saturating_add(config.limits.session.resume_bytes.saturating_mul(LOGS_ON_THE_WAY))
 }
 
 impl Delivery<'_> {
@@ -255,7 +260,9 @@ impl Delivery<'_> {
     pub(crate) fn is_loaded(&mut self, link: &MemberLink) -> bool {
         match link {
             MemberLink::Local(connection) => self.links.is_loaded(*connection),
-            MemberLink::Remote(link) => link.is_loaded(self.env.node.config.outbox_high_bytes),
+            MemberLink::Remote(link) => {
+                link.is_loaded(self.env.node.config.limits.session.outbox_bytes.high)
+            }
         }
     }
 
@@ -265,10 +272,10 @@ impl Delivery<'_> {
         let config = &self.env.node.config;
         let (waiting, bytes_max) = match link {
             MemberLink::Local(connection) => {
-                (self.links.unsent(*connection).len(), config.outbox_bytes_max)
+                (self.links.unsent(*connection).len(), config.limits.session.outbox_bytes.max)
             }
             MemberLink::Remote(link) if link.held => (link.unconfirmed, held_bytes_max(config)),
-            MemberLink::Remote(link) => (link.unconfirmed, config.outbox_bytes_max),
+            MemberLink::Remote(link) => (link.unconfirmed, config.limits.session.outbox_bytes.max),
         };
         waiting == 0 || waiting + bytes <= bytes_max
     }

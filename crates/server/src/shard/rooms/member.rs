@@ -183,7 +183,8 @@ pub(crate) fn farewell_to(farewell: Farewell, member: &Member) -> Option<ServerM
             (None, ErrorCode::ConnectionLost, "the connection was lost for too long")
         }
         Farewell::TooMuch => {
-            let text = "resume_bytes_max: the room sent too much while the connection was lost";
+            let text =
+                "limits.session.resume_bytes: the room sent too much while the connection was lost";
             (None, ErrorCode::TooSlow, text)
         }
     };

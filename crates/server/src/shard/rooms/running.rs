@@ -57,13 +57,13 @@ impl RoomHost {
         below.env.counters.lateness_us_max =
             below.env.counters.lateness_us_max.max(late.as_micros() as u64);
 
-        let count_max = below.env.node.config.catch_up_ticks_max;
+        let count_max = below.env.node.config.tuning.catch_up_ticks;
         let (ticks, skipped) = hosted.take_ticks(below.env.now, count_max);
         let syncs_due = hosted.syncs.as_mut().map_or(0, |beat| {
             let first = beat.number();
             beat.take(below.env.now, 1).end - first
         });
-        let every = below.env.node.config.check_every_syncs;
+        let every = below.env.node.config.rooms.check_every_syncs;
         let is_idle = ticks.is_empty() && hosted.is_idle(below.env.now);
         // Then it is enough to count the sync.
         if syncs_due == 1 && is_idle && !hosted.checks_next(every) {

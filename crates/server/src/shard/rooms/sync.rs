@@ -80,7 +80,7 @@ impl RoomHost {
             hosted.regular_syncs += due;
         }
         let clock = hosted.clock(below.env.now);
-        let every = below.env.node.config.check_every_syncs;
+        let every = below.env.node.config.rooms.check_every_syncs;
         let is_check_due = has_passed(every, regular_before, hosted.regular_syncs);
         let rate = snapshot_rate(below.env);
         hosted.history.synced(clock, hosted.room.version());
@@ -244,7 +244,7 @@ impl RoomHost {
 
 /// How often a member is sent a snapshot because it came in or asked.
 pub(super) fn snapshot_rate(env: &Env) -> Rate {
-    Rate::per_second("resyncs_per_second_max", env.node.config.resyncs_per_second_max)
+    Rate::new("limits.session.snapshots", env.node.config.limits.session.snapshots)
 }
 
 /// Sends the patch from what the member has to now, if anything changed that it sees. While earlier

@@ -237,7 +237,7 @@ impl RoomHost {
         if hosted.rests && !hosted.is_at_rest() {
             below.env.counters.syncs += hosted.rouse(key, &mut self.schedule);
         }
-        let every = below.env.node.config.check_every_syncs;
+        let every = below.env.node.config.rooms.check_every_syncs;
         // Once a turn, or a room that always asks for one would block the shard.
         let wants_sync = hosted.sync_awaited || hosted.room.wants_sync();
         let sync_now = wants_sync && hosted.synced_on_demand != below.env.turn;

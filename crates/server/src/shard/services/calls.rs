@@ -24,7 +24,7 @@ impl Services {
     ) -> ConnectionKey {
         let connection = Connection::new(below.env.now, Input::Service(service, None), tally);
         let key = below.links.insert(connection);
-        below.links.look_at(key, below.env.now + below.env.node.config.heartbeat() / 2);
+        below.links.look_at(key, below.env.now + below.env.node.config.timeouts.heartbeat / 2);
         if below.env.is_shutting_down {
             outlet!(below).close(key, None);
         } else {
@@ -125,9 +125,9 @@ impl Services {
             shard: below.env.shard,
             service: number,
             now: below.env.now,
-            message_bytes_max: config.max_message_bytes,
-            outbox_bytes_max: config.outbox_bytes_max,
-            outbox_high_bytes: config.outbox_high_bytes,
+            message_bytes_max: config.limits.message_bytes,
+            outbox_bytes_max: config.limits.session.outbox_bytes.max,
+            outbox_high_bytes: config.limits.session.outbox_bytes.high,
             connections: below.links,
             leaving: &mut self.leaving,
             wake_at,

@@ -18,7 +18,7 @@ impl Outlet<'_> {
         let input = Input::Unknown(Box::new(Client::named(address)));
         let connection = Connection::new(self.env.now, input, tally);
         let key = self.links.insert(connection);
-        self.links.look_at(key, self.env.now + self.env.node.config.hello_timeout());
+        self.links.look_at(key, self.env.now + self.env.node.config.timeouts.hello);
         if self.env.is_shutting_down {
             self.go_away(key, SHUTTING_DOWN);
         }

@@ -126,7 +126,7 @@ impl Outlet<'_> {
             return;
         }
         let close = close.filter(|_| matches!(connection.dialect.framing, Framing::WebSocket(_)));
-        let by = self.env.now + self.env.node.config.close_timeout();
+        let by = self.env.now + self.env.node.config.timeouts.close;
         connection.phase =
             Phase::Closing { by: by.into(), written: false, hung_up: false, skipped: 0 };
         if close.is_none() || !connection.awaits_close() {
@@ -154,7 +154,7 @@ impl Outlet<'_> {
     /// Bytes arrived on a connection that is being closed. A client that goes on sending for too
     /// long is dropped.
     pub(in crate::shard) fn skip(&mut self, key: ConnectionKey, bytes: &[u8]) {
-        let bytes_max = self.env.node.config.max_message_bytes + SKIPPED_BYTES_MAX;
+        let bytes_max = self.env.node.config.limits.message_bytes + SKIPPED_BYTES_MAX;
         let Some(connection) = self.links.get_mut(key) else { return };
         if let Phase::Closing { skipped, .. } = &mut connection.phase {
             let more = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
@@ -398,23 +398,23 @@ impl Outlet<'_> {
         }
         let is_service = matches!(connection.input, Input::Service(..));
         if !connection.has_session && !is_service {
-            let by = connection.heard.time() + config.hello_timeout();
+            let by = connection.heard.time() + config.timeouts.hello;
             if now < by {
                 return self.links.look_at(key, by);
             }
-            let ms = config.hello_timeout_ms;
+            let limit = config.timeouts.hello;
             let text = match self.sessions.greetings.get(&key) {
-                Some(greeting) => format!("hello_timeout_ms: {} in {ms} ms", greeting.awaits()),
-                None => format!("hello_timeout_ms: no hello was received within {ms} ms"),
+                Some(greeting) => format!("timeouts.hello: {} in {limit:?}", greeting.awaits()),
+                None => format!("timeouts.hello: no hello was received within {limit:?}"),
             };
             self.env.counters.hello_timeouts += 1;
             return self.fail(key, ErrorCode::Timeout, &text);
         }
         let unfinished_by =
-            connection.unfinished_since.time().saturating_add(config.message_timeout());
+            connection.unfinished_since.time().saturating_add(config.timeouts.message);
         if now >= unfinished_by {
-            let ms = config.message_timeout_ms;
-            let text = format!("message_timeout_ms: a message was not complete within {ms} ms");
+            let limit = config.timeouts.message;
+            let text = format!("timeouts.message: a message was not complete within {limit:?}");
             self.env.counters.closed_unfinished += 1;
             if is_service {
                 return self.close_service(key, Closed::Unfinished);
@@ -470,11 +470,12 @@ impl Outlet<'_> {
         if self.lose(key) {
             return;
         }
-        let text = if patience.end < 2 * config.heartbeat() {
+        let text = if patience.end < 2 * config.timeouts.heartbeat {
             let ms = patience.end.as_millis();
             format!("silence_ms: nothing was received for {ms} ms")
         } else {
-            format!("heartbeat_ms: nothing was received for twice {} ms", config.heartbeat_ms)
+            let limit = config.timeouts.heartbeat;
+            format!("timeouts.heartbeat: nothing was received for twice {limit:?}")
         };
         self.fail(key, ErrorCode::Timeout, &text);
     }

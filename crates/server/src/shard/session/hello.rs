@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::sync::Arc;
+use std::time::Duration;
 
 use playfield_room::{Error, visible};
 use playfield_wire::client::{ClientMessage, Hello};
@@ -115,7 +116,7 @@ impl Outlet<'_> {
         let node = Arc::clone(&self.env.node);
         let Opening { format, identity, resumable, mismatches, .. } = opening;
         let tickets_only = identity.tickets_only;
-        let resumable = resumable && node.config.session_grace_ms > 0;
+        let resumable = resumable && !node.config.timeouts.reconnect.is_zero();
         let resumption = Resumption::new(self.env.shard);
         let token =
             if resumable { resumption.signed_token(number, &node.tokens) } else { Vec::new() };
@@ -131,7 +132,7 @@ impl Outlet<'_> {
         if resumable {
             self.sessions.note_resumable(number, key);
         }
-        self.links.look_at(key, self.env.now + node.config.heartbeat() / 2);
+        self.links.look_at(key, self.env.now + node.config.timeouts.heartbeat / 2);
         self.welcome(key, number, token, None);
         if tickets_only {
             // It learns of a room type once it is in such a room.
@@ -151,18 +152,18 @@ impl Outlet<'_> {
         resumed: Option<Resumed>,
     ) {
         let config = &self.env.node.config;
-        let ms = |ms: u64| u32::try_from(ms).unwrap_or(u32::MAX);
+        let ms = |time: Duration| u32::try_from(time.as_millis()).unwrap_or(u32::MAX);
         let welcome = ServerMessage::Welcome(server::Welcome {
             protocol: PROTOCOL,
             session,
-            heartbeat_ms: ms(config.heartbeat_ms),
-            max_message_bytes: u32::try_from(config.max_message_bytes).unwrap_or(u32::MAX),
-            grace_ms: if token.is_empty() { 0 } else { ms(config.session_grace_ms) },
+            heartbeat_ms: ms(config.timeouts.heartbeat),
+            max_message_bytes: u32::try_from(config.limits.message_bytes).unwrap_or(u32::MAX),
+            grace_ms: if token.is_empty() { 0 } else { ms(config.timeouts.reconnect) },
             resume: Cow::Owned(token),
             resumed,
         });
         let mut body = Vec::new();
-        let max_message_bytes = config.max_message_bytes;
+        let max_message_bytes = config.limits.message_bytes;
         let Some(connection) = self.links.slab.get_mut(key) else { return };
         connection.tally.settle();
         self.links.socket_changes.push_back(SocketChange::Greeted(key));

@@ -23,7 +23,7 @@ impl Outlet<'_> {
     /// WebSocket request, or all, if the connection leaves or ends.
     pub(in crate::shard) fn handle_http(&mut self, key: ConnectionKey, input: &[u8]) -> usize {
         let node = Arc::clone(&self.env.node);
-        let head_bytes_max = node.config.http_head_bytes_max;
+        let head_bytes_max = node.config.http.head_bytes;
         let limits = HeadLimits { head_bytes_max, ..HeadLimits::default() };
         match handshake::parse_request(input, &limits) {
             Ok(Head::Partial) => 0,
@@ -70,7 +70,7 @@ impl Outlet<'_> {
         let mut connection = Connection::new(self.env.now, first, tally);
         connection.partial = input.into();
         let key = self.links.insert(connection);
-        self.links.look_at(key, self.env.now + self.env.node.config.http_request_timeout());
+        self.links.look_at(key, self.env.now + self.env.node.config.http.request_timeout);
         if self.env.is_shutting_down {
             self.go_away(key, SHUTTING_DOWN);
         }
@@ -109,9 +109,9 @@ impl Outlet<'_> {
             None => connection.tally.begin_handshake(),
             Some(_) => Ok(()),
         });
-        let upgraded = if !Origin::is_allowed(upgrade.origin(), &config.allowed_origins) {
+        let upgraded = if !Origin::is_allowed(upgrade.origin(), &config.websocket.allowed_origins) {
             self.links.turned_away.note_origin(upgrade.origin().unwrap_or_default(), now);
-            let text = "allowed_origins: pages of this origin may not connect\n";
+            let text = "websocket.allowed_origins: pages of this origin may not connect\n";
             handshake::reject(&mut response, 403, text);
             self.env.counters.origins_refused += 1;
             None
@@ -120,7 +120,7 @@ impl Outlet<'_> {
             is_crowded = Some(why);
             None
         } else {
-            let is_deflated = config.websocket_deflate && service.is_none();
+            let is_deflated = config.websocket.deflate && service.is_none();
             let wishes = is_deflated.then(Deflate::default);
             let agreed = wishes.and_then(|wishes| upgrade.deflate(&wishes));
             let accepted = handshake::accept(&mut response, upgrade, None, agreed.as_ref());
@@ -137,7 +137,7 @@ impl Outlet<'_> {
                     Input::WebSocket(agreed.map(|agreed| {
                         Box::new(Decoder::with_deflate(Role::Server, limits, agreed))
                     }));
-                let bytes_min = config.websocket_deflate_bytes_min;
+                let bytes_min = config.tuning.deflate_bytes_min;
                 let deflated = agreed.map(|agreed| Deflated::new(agreed, bytes_min));
                 connection.dialect.framing = Framing::WebSocket(deflated);
                 // A hello has its time from when the client connected, or from here on if the
@@ -145,7 +145,7 @@ impl Outlet<'_> {
                 if connection.put_off {
                     connection.heard = now.into();
                 }
-                let by = connection.heard.time() + config.hello_timeout();
+                let by = connection.heard.time() + config.timeouts.hello;
                 self.links.look_at(key, by);
             }
             None => {}
@@ -172,7 +172,7 @@ impl Outlet<'_> {
         connection.tally.settle();
         connection.lives(self.env.now);
         let kept = std::mem::take(&mut connection.partial).take();
-        self.links.look_at(key, self.env.now + self.env.node.config.heartbeat() / 2);
+        self.links.look_at(key, self.env.now + self.env.node.config.timeouts.heartbeat / 2);
         if self.env.is_shutting_down {
             return self.close_service(key, Closed::ShuttingDown);
         }
@@ -183,14 +183,14 @@ impl Outlet<'_> {
     /// Checks the timeout of a connection whose first head is coming in.
     pub(in crate::shard) fn examine_http(&mut self, key: ConnectionKey) {
         let config = &self.env.node.config;
-        let (timeout, ms) = (config.http_request_timeout(), config.http_request_timeout_ms);
+        let limit = config.http.request_timeout;
         let Some(connection) = self.links.get(key) else { return };
         let Input::Http(http) = &connection.input else { return };
-        let by = http.since + timeout;
+        let by = http.since + limit;
         if self.env.now < by {
             return self.links.look_at(key, by);
         }
-        let text = format!("http_request_timeout_ms: the request was not complete within {ms} ms");
+        let text = format!("http.request_timeout: the request was not complete within {limit:?}");
         self.refuse_http(key, 408, &text);
     }
 }

@@ -28,7 +28,7 @@ impl Outlet<'_> {
         let makes_progress = connection.unheard_bytes >= PROGRESS_BYTES;
         if connection.unfinished_since == Moment::NEVER {
             connection.unfinished_since = self.env.now.into();
-            self.links.look_by(key, self.env.now + self.env.node.config.message_timeout());
+            self.links.look_by(key, self.env.now + self.env.node.config.timeouts.message);
         }
         if makes_progress {
             self.note_life(key);
@@ -73,7 +73,7 @@ impl Outlet<'_> {
             }
             Opening::Http => {
                 connection.input = Input::Http(Box::new(Http { peer, since: self.env.now }));
-                self.links.look_at(key, self.env.now + self.env.node.config.http_request_timeout());
+                self.links.look_at(key, self.env.now + self.env.node.config.http.request_timeout);
                 self.handle_http(key, input)
             }
             Opening::Alien => {
@@ -86,7 +86,7 @@ impl Outlet<'_> {
 
     /// Refuses a new connection without TLS, in the protocol that it seems to speak.
     pub(crate) fn refuse_plain(&mut self, key: ConnectionKey, input: &[u8]) {
-        let text = "tls_only: connect with TLS: https, wss, or native framing over TLS";
+        let text = "tls.only: connect with TLS: https, wss, or native framing over TLS";
         let Some(connection) = self.links.get_mut(key) else { return };
         if let Input::Unknown(peer) = &connection.input
             && matches!(opening(input), Opening::Http | Opening::Partial)

@@ -110,7 +110,7 @@ impl Outlet<'_> {
                 self.links.waiting_for_mailbox.push((shard, key));
             }
             if let Act::Message { request: Some(request), .. } | Act::Leave { request } = act {
-                let text = "mailbox_max: the mailbox of the room's shard is full; try again";
+                let text = "limits.queues.mail: the mailbox of the room's shard is full; try again";
                 return self.send_error(
                     key,
                     Some(request),
@@ -153,12 +153,12 @@ impl Outlet<'_> {
             return;
         }
         let Some(session) = self.sessions.get_mut(key) else { return };
-        let rate = Rate::per_second("lists_per_second_max", node.config.lists_per_second_max);
+        let rate = Rate::new("tuning.lists", node.config.tuning.lists);
         match session.allowances().lists.check(self.env.now, rate) {
             Ok(()) => session.allowances_mut().lists.take(self.env.now, rate),
             Err(error) => return self.send_error(key, Some(request), None, &error),
         }
-        let list_max = node.config.list_max;
+        let list_max = node.config.limits.listed.rooms;
         let limit = if limit == 0 { list_max } else { list_max.min(limit as usize) };
         let listings = node.directory.list(room_type, filter, limit);
         let rooms = listings.iter().map(|listing| RoomInfo {
@@ -186,9 +186,9 @@ impl Outlet<'_> {
         room_type: &str,
     ) {
         let Some(room_type) = self.known_type(key, request, room_type) else { return };
-        let per_second = self.env.node.config.schemas_per_second_max;
+        let limit = self.env.node.config.tuning.schemas;
         let Some(session) = self.sessions.get_mut(key) else { return };
-        let rate = Rate::per_second("schemas_per_second_max", per_second);
+        let rate = Rate::new("tuning.schemas", limit);
         match session.allowances().schemas.check(self.env.now, rate) {
             Ok(()) => session.allowances_mut().schemas.take(self.env.now, rate),
             Err(error) => return self.send_error(key, Some(request), None, &error),

@@ -50,7 +50,7 @@ impl Outlet<'_> {
             let log = &mut resumption.log;
             let is_held = outbox.connection.held;
             let passage = if is_held { Passage::Held } else { Passage::Sent };
-            let bytes_max = self.env.node.config.resume_bytes_max;
+            let bytes_max = self.env.node.config.limits.session.resume_bytes;
             let body = log.push(room, bytes_max, passage, |out| write(format, out));
             if is_held {
                 // Nothing is written, but what it holds is counted.
@@ -96,10 +96,11 @@ impl Outlet<'_> {
         }
         let config = &self.env.node.config;
         if !self.links.is_held(key) {
-            if bytes > config.outbox_bytes_max {
+            if bytes > config.limits.session.outbox_bytes.max {
                 self.links.doom_unread(self.env, key);
             }
-        } else if bytes > config.resume_bytes_max.min(config.outbox_bytes_max)
+        } else if bytes
+            > config.limits.session.resume_bytes.min(config.limits.session.outbox_bytes.max)
             && let Some(seat) = seat
         {
             self.go(seat, LeaveReason::ConnectionLost, Farewell::TooMuch);

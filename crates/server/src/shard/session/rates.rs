@@ -7,7 +7,7 @@ use playfield_room::rate::{Limit, Limiters, Rate, Verdict};
 use playfield_wire::client::{self, ClientMessage};
 use playfield_wire::{ErrorCode, RequestNumber, RoomNumber};
 
-use crate::config::Config;
+use crate::config::{Config, RateLimit};
 use crate::shard::keys::ConnectionKey;
 use crate::shard::session::outlet::Outlet;
 
@@ -68,28 +68,24 @@ impl Refused {
 
 impl Rates {
     pub(crate) fn new(config: &Config) -> Self {
-        let limit = |count: u64, burst: u64| {
-            let rate = Rate::new(count, Duration::from_secs(1), burst);
-            (count > 0).then(|| Limit::new(rate, config.rate_multiple_max))
+        let limit = |limit: RateLimit| {
+            let rate = Rate::new(limit.count, limit.per.time(), limit.burst());
+            (limit.count > 0).then(|| Limit::new(rate, config.tuning.rate_multiple))
         };
-        let (messages, messages_burst) =
-            (config.messages_per_second_max, config.messages_burst_max);
-        let bytes = config.bytes_per_second_max;
+        let (messages, mut bytes) = (config.limits.session.messages, config.limits.session.bytes);
         // Any message that may be sent may be sent at some time.
-        let bytes_burst = config.bytes_burst_max.max(config.max_message_bytes as u64);
+        bytes.burst = Some(bytes.burst().max(config.limits.message_bytes as u64));
+        let text = |what: &str, limit: RateLimit| {
+            let (count, unit, burst) = (limit.count, limit.per.unit(), limit.burst());
+            format!(
+                "limits.session.{what}: a connection may send {count} {what} per {unit}, and \
+                 {burst} at once"
+            )
+        };
         Self {
-            messages: limit(messages, messages_burst),
-            bytes: limit(bytes, bytes_burst),
-            texts: [
-                format!(
-                    "messages_per_second_max: a connection may send {messages} messages per \
-                     second, and {messages_burst} at once"
-                ),
-                format!(
-                    "bytes_per_second_max: a connection may send {bytes} bytes per second, and \
-                     {bytes_burst} at once"
-                ),
-            ],
+            messages: limit(messages),
+            bytes: limit(bytes),
+            texts: [text("messages", messages), text("bytes", bytes)],
         }
     }
 }

@@ -57,7 +57,7 @@ impl Outlet<'_> {
             if is_over(address) {
                 let of_address = address.is_over();
                 let setting =
-                    if of_address { "peer_bytes_per_address_max" } else { "peer_bytes_max" };
+                    if of_address { "limits.memory.per_address" } else { "limits.memory.total" };
                 self.let_go_of(*key, setting);
             }
         }

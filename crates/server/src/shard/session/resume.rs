@@ -151,8 +151,7 @@ impl Outlet<'_> {
             let text = "a later connection has resumed the session";
             return self.goodbye(from, ErrorCode::TakenOver, text, None);
         }
-        let max = self.env.node.config.resumes_per_minute_max;
-        let rate = Rate::per_minute("resumes_per_minute_max", max);
+        let rate = Rate::new("tuning.resumes", self.env.node.config.tuning.resumes);
         let mut resumes = session.allowances().resumes;
         if let Err(error) = resumes.check(self.env.now, rate) {
             self.env.counters.resumes_refused += 1;
@@ -191,7 +190,7 @@ impl Outlet<'_> {
         connection.heard = self.env.now.into();
         connection.pinged = false;
         let Some(session) = self.sessions.get_mut(key) else { return };
-        let since = self.env.now.saturating_sub(away.min(self.env.node.config.session_grace()));
+        let since = self.env.now.saturating_sub(away.min(self.env.node.config.timeouts.reconnect));
         session.credit(since, self.env.now);
         resumes.take(self.env.now, rate);
         session.allowances_mut().resumes = resumes;
@@ -392,7 +391,7 @@ impl Outlet<'_> {
     /// Takes a session that is away out of rooms whose grace is over, and ends it if it is over
     /// altogether.
     pub(in crate::shard) fn expire_away(&mut self, key: ConnectionKey) {
-        let (now, grace) = (self.env.now, self.env.node.config.session_grace());
+        let (now, grace) = (self.env.now, self.env.node.config.timeouts.reconnect);
         let Some(session) = self.sessions.get_mut(key) else { return };
         let Some(since) = session.resumption.as_ref().and_then(Resumption::away_since) else {
             return;

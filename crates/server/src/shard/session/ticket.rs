@@ -46,7 +46,7 @@ impl Outlet<'_> {
             Ok(pass) => pass,
             Err(error) => return self.refuse_join(key, request, &error),
         };
-        let by = self.env.now + self.env.node.config.hello_timeout();
+        let by = self.env.now + self.env.node.config.timeouts.hello;
         let mut pending =
             PendingTicket { request, pass, moment, by, underway: Underway::default() };
         let deciding = match self.admit_by_ticket(key, &pending.pass) {
@@ -143,8 +143,8 @@ impl Outlet<'_> {
         if self.env.now < by {
             return self.links.look_by(key, by);
         }
-        let ms = self.env.node.config.hello_timeout_ms;
-        let text = format!("hello_timeout_ms: the ticket's user was not decided about in {ms} ms");
+        let limit = self.env.node.config.timeouts.hello;
+        let text = format!("timeouts.hello: the ticket's user was not decided about in {limit:?}");
         self.ticket_decided(key, decision, Err(Error::new(ErrorCode::Timeout, text)));
         self.links.resumed.push(key);
     }
@@ -185,5 +185,5 @@ impl Outlet<'_> {
 
 /// How often tickets may be refused, and keys missed.
 fn misses(config: &Config) -> Rate {
-    Rate::per_minute("keys_missed_per_minute_max", config.keys_missed_per_minute_max)
+    Rate::new("limits.session.keys_missed", config.limits.session.keys_missed)
 }

@@ -69,7 +69,7 @@ fn a_refusal_closes() {
 
 #[test]
 fn an_authenticator_that_hangs_is_given_up_after_hello_timeout_ms() {
-    let mut world = World::new(1, &[("hello_timeout_ms", "1000")]);
+    let mut world = World::new(1, &[("timeouts.hello", "1000ms")]);
     let client = waiting(&mut world, Format::Packed, false, "ann");
     world.wait(900);
     assert_eq!(world.heard(client), []);

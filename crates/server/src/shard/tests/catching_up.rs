@@ -179,7 +179,7 @@ fn a_room_that_ends_while_a_session_comes_back_is_left_and_the_others_go_on() {
 #[test]
 fn who_does_not_read_is_sent_no_further_room() {
     for shards in [1, 2] {
-        let mut shared = Shared::new(shards, 6, &[("outbox_high_bytes", "4000")]);
+        let mut shared = Shared::new(shards, 6, &[("limits.session.outbox_bytes.high", "4000")]);
         shared.ann.cut(&mut shared.world, usize::MAX);
         shared.ann.takes = 1000;
         shared.ann.begin_return(&mut shared.world, 0);
@@ -204,9 +204,9 @@ fn who_does_not_read_is_sent_no_further_room() {
 fn who_returns_again_and_again_is_sent_no_more_snapshots_than_by_asking() {
     for shards in [1, 2] {
         let settings = [
-            ("resyncs_per_second_max", "2"),
-            ("resumes_per_minute_max", "1000000"),
-            ("resumes_per_address_per_minute_max", "1000000"),
+            ("limits.session.snapshots.per_second", "2"),
+            ("tuning.resumes.per_minute", "1000000"),
+            ("limits.address.resumes.per_minute", "1000000"),
         ];
         let mut shared = Shared::new(shards, shards, &settings);
         let (last, began) = (*shared.rooms.last().unwrap(), shared.world.now);
@@ -229,7 +229,8 @@ fn who_returns_again_and_again_is_sent_no_more_snapshots_than_by_asking() {
 #[test]
 fn where_no_patch_reaches_snapshots_come_no_faster_than_by_asking() {
     for shards in [1, 2] {
-        let mut shared = Shared::new(shards, shards, &[("resyncs_per_second_max", "2")]);
+        let mut shared =
+            Shared::new(shards, shards, &[("limits.session.snapshots.per_second", "2")]);
         let room = *shared.rooms.last().unwrap();
         let (mut snapshots, mut version) = (0, shared.ann.rooms[&room].version);
         for turn in 0..20 {
@@ -254,7 +255,7 @@ fn where_no_patch_reaches_snapshots_come_no_faster_than_by_asking() {
 #[test]
 fn a_session_that_loses_more_on_its_way_back_comes_back_once_more() {
     for shards in [1, 2] {
-        let mut shared = Shared::new(shards, 6, &[("resume_bytes_max", "8000")]);
+        let mut shared = Shared::new(shards, 6, &[("limits.session.resume_bytes", "8000")]);
         shared.ann.cut(&mut shared.world, usize::MAX);
         shared.begin_return();
         shared.wait_for(2);
@@ -395,7 +396,7 @@ fn who_is_sent_away_while_it_waits_is_told_why_first() {
 #[test]
 fn a_client_in_another_format_hears_of_its_rooms_in_turn_too() {
     for format in [Format::Json, Format::Msgpack] {
-        let mut world = World::new(2, &[("outbox_high_bytes", "100")]);
+        let mut world = World::new(2, &[("limits.session.outbox_bytes.high", "100")]);
         let mut host = Wanderer::new(&mut world, 1, false, Format::Packed);
         let there = host.room(&mut world, FAT);
         let mut ann = Wanderer::new(&mut world, 0, true, format);

@@ -107,10 +107,10 @@ struct History {
 impl History {
     fn new() -> Self {
         let settings = [
-            ("outbox_high_bytes", "200"),
-            ("session_grace_ms", "10000"),
+            ("limits.session.outbox_bytes.high", "200"),
+            ("timeouts.reconnect", "10000ms"),
             // A hello waits for as long as the mailbox is full of the shard that it is for.
-            ("hello_timeout_ms", "86400000"),
+            ("timeouts.hello", "86400000ms"),
         ];
         let mut world = World::new(SHARDS, &settings);
         let clients = CLIENTS.iter().enumerate().map(|(at, &(name, is_websocket, format))| {

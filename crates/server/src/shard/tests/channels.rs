@@ -173,7 +173,7 @@ fn who_comes_back_gets_what_it_missed_or_learns_that_something_is_lost() {
 
 #[test]
 fn a_channel_without_history_says_whether_anything_was_missed() {
-    let mut world = World::new(SHARDS, &[("channel_linger_ms", "5000")]);
+    let mut world = World::new(SHARDS, &[("timeouts.channel", "5000ms")]);
     let mut ann = Listener::packed(&mut world, 0, "ann");
     let mut bob = Listener::packed(&mut world, 1, "bob");
     ann.subscribe(&mut world, "plain:a");
@@ -237,7 +237,7 @@ fn a_session_that_is_away_stays_a_member_until_its_end() {
 
 #[test]
 fn who_is_resumed_and_does_not_subscribe_again_is_a_member_no_longer() {
-    let mut world = World::new(SHARDS, &[("heartbeat_ms", "2000")]);
+    let mut world = World::new(SHARDS, &[("timeouts.heartbeat", "2000ms")]);
     let mut ann = Listener::packed(&mut world, 0, "ann");
     let mut bob = Listener::packed(&mut world, 1, "bob");
     ann.subscribe(&mut world, "chat:a");
@@ -285,7 +285,7 @@ fn history_is_read_in_parts() {
 
 /// A subscriber that stops reading, more publications than wait for it, and then reads on.
 fn slow(prefix: &str, extra: usize) -> (World, Listener, Vec<u64>, u64) {
-    let mut world = World::new(SHARDS, &[("outbox_high_bytes", "1000")]);
+    let mut world = World::new(SHARDS, &[("limits.session.outbox_bytes.high", "1000")]);
     let mut ann = Listener::packed(&mut world, 0, "ann");
     let mut bob = Listener::packed(&mut world, 1, "bob");
     let name = format!("{prefix}:a");
@@ -332,10 +332,10 @@ fn what_waits_for_a_slow_subscriber_is_as_the_rule_says() {
 #[test]
 fn what_waits_for_a_connection_is_limited_in_bytes_and_counts_for_its_address() {
     let settings = [
-        ("outbox_high_bytes", "1000"),
-        ("outbox_bytes_max", "3000"),
-        ("peer_bytes_per_address_max", "65536"),
-        ("trusted_addresses", ""),
+        ("limits.session.outbox_bytes.high", "1000"),
+        ("limits.session.outbox_bytes.max", "3000"),
+        ("limits.memory.per_address", "65536"),
+        ("limits.address.trusted", ""),
     ];
     let mut world = World::new(SHARDS, &settings);
     let mut ann = Listener::packed(&mut world, 0, "ann");
@@ -374,7 +374,7 @@ fn a_check_that_panics_allows_nothing() {
 
 #[test]
 fn a_recovery_that_is_larger_than_the_outbox_takes_comes_whole_and_in_order() {
-    let mut world = World::new(SHARDS, &[("outbox_high_bytes", "300")]);
+    let mut world = World::new(SHARDS, &[("limits.session.outbox_bytes.high", "300")]);
     let mut ann = Listener::packed(&mut world, 0, "ann");
     let mut bob = Listener::packed(&mut world, 1, "bob");
     ann.subscribe(&mut world, "chat:a");
@@ -390,7 +390,7 @@ fn a_recovery_that_is_larger_than_the_outbox_takes_comes_whole_and_in_order() {
 
 #[test]
 fn a_shard_that_is_behind_for_long_misses_publications_and_its_subscribers_see_it() {
-    let mut world = World::new(2, &[("mailbox_max", "4")]);
+    let mut world = World::new(2, &[("limits.queues.mail", "4")]);
     let name = (0..).map(|n| format!("drop:{n}")).find(|name| home_of(name, 2) == 0).unwrap();
     let mut ann = Listener::packed(&mut world, 1, "ann");
     let mut bob = Listener::packed(&mut world, 0, "bob");
@@ -451,8 +451,10 @@ fn rooms_publish_and_what_they_may_not_is_counted() {
 #[test]
 fn each_limit_holds_and_one_past_it_is_refused() {
     let refused = [Told::Error { code: ErrorCode::Limit }];
-    let mut world =
-        World::new(SHARDS, &[("subscriptions_per_session_max", "2"), ("channels_max", "3")]);
+    let mut world = World::new(
+        SHARDS,
+        &[("limits.session.subscriptions", "2"), ("limits.channels.total", "3")],
+    );
     let mut ann = Listener::packed(&mut world, 0, "ann");
     let mut bob = Listener::packed(&mut world, 1, "bob");
     for name in ["plain:a", "plain:b"] {
@@ -466,11 +468,11 @@ fn each_limit_holds_and_one_past_it_is_refused() {
     bob.subscribe(&mut world, "plain:c");
     assert_eq!(bob.told(&mut world), [subscribed("plain:c", 0, false, 0)]);
     bob.subscribe(&mut world, "plain:d");
-    assert_eq!(bob.told(&mut world), refused, "channels_max");
+    assert_eq!(bob.told(&mut world), refused, "limits.channels.total");
     bob.publish(&mut world, "chat:d", "1");
     assert_eq!(bob.told(&mut world), refused, "it would keep the publication");
 
-    let settings = [("channel_name_bytes_max", "8"), ("publication_bytes_max", "5")];
+    let settings = [("limits.name_bytes.channel", "8"), ("limits.payload_bytes", "5")];
     let mut world = World::new(SHARDS, &settings);
     let mut ann = Listener::packed(&mut world, 0, "ann");
     ann.subscribe(&mut world, "plain:ab");
@@ -483,12 +485,12 @@ fn each_limit_holds_and_one_past_it_is_refused() {
     assert_eq!(ann.told(&mut world), refused);
 
     let settings = [
-        ("publishes_per_second_max", "2"),
-        ("subscribes_per_second_max", "3"),
-        ("channel_reads_per_second_max", "2"),
-        ("members_listed_max", "1"),
-        ("history_listed_max", "2"),
-        ("history_listed_bytes_max", "1"),
+        ("limits.session.publishes.per_second", "2"),
+        ("tuning.subscribes.per_second", "3"),
+        ("tuning.channel_reads.per_second", "2"),
+        ("limits.listed.members", "1"),
+        ("limits.listed.publications", "2"),
+        ("tuning.history_listed_bytes", "1"),
     ];
     let mut world = World::new(SHARDS, &settings);
     let mut ann = Listener::packed(&mut world, 0, "ann");
@@ -499,7 +501,7 @@ fn each_limit_holds_and_one_past_it_is_refused() {
     }
     assert!(!ann.told(&mut world).contains(&refused[0]));
     ann.subscribe(&mut world, "chat:d");
-    assert_eq!(ann.told(&mut world), refused, "subscribes_per_second_max");
+    assert_eq!(ann.told(&mut world), refused, "tuning.subscribes");
     for value in ["1", "2", "3"] {
         ann.publish(&mut world, "chat:a", value);
     }
@@ -510,27 +512,28 @@ fn each_limit_holds_and_one_past_it_is_refused() {
         [Told::Members { count, names, .. }] => (*count, names.len()),
         other => panic!("{other:?}"),
     };
-    assert_eq!(names(&ann.told(&mut world)), (2, 1), "members_listed_max");
+    assert_eq!(names(&ann.told(&mut world)), (2, 1), "limits.listed.members");
     ann.ask_history(&mut world, "chat:a", 0, 0);
     let publications = vec![(1, "1".to_owned())];
     let one = [Told::History { offset: 2, publications }];
-    assert_eq!(ann.told(&mut world), one, "history_listed_bytes_max");
+    assert_eq!(ann.told(&mut world), one, "tuning.history_listed_bytes");
     ann.ask_members(&mut world, "chat:a");
-    assert_eq!(ann.told(&mut world), refused, "channel_reads_per_second_max");
+    assert_eq!(ann.told(&mut world), refused, "tuning.channel_reads");
 
-    let mut world = World::new(SHARDS, &[("channels_opened_per_minute_max", "3")]);
+    let mut world = World::new(SHARDS, &[("limits.session.channels_opened.per_minute", "3")]);
     let mut ann = Listener::packed(&mut world, 0, "ann");
     for name in ["plain:a", "plain:b", "plain:b", "plain:c", "plain:a"] {
         ann.publish(&mut world, name, "1");
         assert_eq!(ann.told(&mut world), [Told::Published { offset: 0 }]);
     }
     ann.subscribe(&mut world, "plain:d");
-    assert_eq!(ann.told(&mut world), refused, "channels_opened_per_minute_max");
+    assert_eq!(ann.told(&mut world), refused, "limits.session.channels_opened");
     world.wait(20_000);
     ann.subscribe(&mut world, "plain:d");
     assert!(ann.told(&mut world).contains(&subscribed("plain:d", 0, false, 0)));
 
-    let settings = [("channels_opened_per_address_per_minute_max", "3"), ("trusted_addresses", "")];
+    let settings =
+        [("limits.address.channels_opened.per_minute", "3"), ("limits.address.trusted", "")];
     let mut world = World::new(SHARDS, &settings);
     let mut ann = Listener::packed(&mut world, 0, "ann");
     let mut bob = Listener::packed(&mut world, 1, "bob");
@@ -541,15 +544,15 @@ fn each_limit_holds_and_one_past_it_is_refused() {
     bob.subscribe(&mut world, "plain:a");
     assert_eq!(bob.told(&mut world), [subscribed("plain:a", 0, false, 0)]);
     bob.subscribe(&mut world, "plain:b");
-    assert_eq!(bob.told(&mut world), refused, "channels_opened_per_address_per_minute_max");
+    assert_eq!(bob.told(&mut world), refused, "limits.address.channels_opened");
     assert_eq!(world.counters(1).channels_refused_by_address, 1);
     ann.publish(&mut world, "plain:a", "1");
     assert_eq!(ann.told(&mut world), [Told::Published { offset: 1 }], "it has used it before");
 
     let settings = [
-        ("channels_per_address_max", "3"),
-        ("channel_linger_ms", "1000"),
-        ("trusted_addresses", ""),
+        ("limits.channels.per_address", "3"),
+        ("timeouts.channel", "1000ms"),
+        ("limits.address.trusted", ""),
     ];
     let mut world = World::new(SHARDS, &settings);
     let mut ann = Listener::packed(&mut world, 0, "ann");
@@ -568,9 +571,9 @@ fn each_limit_holds_and_one_past_it_is_refused() {
     bob.publish(&mut world, "chat:a", "1");
     assert_eq!(bob.told(&mut world), [Told::Published { offset: 1 }]);
     bob.publish(&mut world, "chat:b", "1");
-    assert_eq!(bob.told(&mut world), refused, "channels_per_address_max");
+    assert_eq!(bob.told(&mut world), refused, "limits.channels.per_address");
     ann.subscribe(&mut world, "plain:e");
-    assert_eq!(ann.told(&mut world), refused, "channels_per_address_max");
+    assert_eq!(ann.told(&mut world), refused, "limits.channels.per_address");
     let counted: u64 = (0..SHARDS).map(|at| world.counters(at).channels_refused_by_address).sum();
     assert_eq!(counted, 2);
     bob.publish(&mut world, "chat:a", "2");
@@ -585,23 +588,23 @@ fn each_limit_holds_and_one_past_it_is_refused() {
     ann.subscribe(&mut world, "plain:e");
     assert_eq!(ann.told(&mut world), [subscribed("plain:e", 0, false, 0)]);
 
-    let mut world = World::new(SHARDS, &[("channel_history_bytes_max", "250")]);
+    let mut world = World::new(SHARDS, &[("limits.history_bytes.total", "250")]);
     let mut ann = Listener::packed(&mut world, 0, "ann");
     for value in ["1", "2", "3"] {
         ann.publish(&mut world, "chat:a", value);
     }
     ann.told(&mut world);
     ann.subscribe_from(&mut world, "chat:a", Some(Position { epoch: 0, offset: 0 }));
-    assert_eq!(ann.offsets(&mut world), [2, 3], "channel_history_bytes_max");
+    assert_eq!(ann.offsets(&mut world), [2, 3], "limits.history_bytes.total");
 }
 
 /// A client that asks for what it has missed in many channels, and reads none of it.
 #[test]
 fn what_was_missed_in_several_channels_waits_up_to_outbox_bytes_max() {
     let settings = [
-        ("outbox_high_bytes", "1000"),
-        ("outbox_bytes_max", "3000"),
-        ("publishes_per_second_max", "1000"),
+        ("limits.session.outbox_bytes.high", "1000"),
+        ("limits.session.outbox_bytes.max", "3000"),
+        ("limits.session.publishes.per_second", "1000"),
     ];
     let mut world = World::new(SHARDS, &settings);
     let mut ann = Listener::packed(&mut world, 0, "ann");
@@ -669,7 +672,7 @@ fn evicted(world: &mut World) -> (u64, u64) {
 
 #[test]
 fn one_address_takes_no_history_from_the_channels_of_others() {
-    let settings = [("channel_history_bytes_max", "9000"), ("trusted_addresses", "")];
+    let settings = [("limits.history_bytes.total", "9000"), ("limits.address.trusted", "")];
     // Its channels are spread over the shards, or all have the same home.
     for home in [None, Some(0)] {
         let mut world = World::new(SHARDS, &settings);
@@ -707,7 +710,7 @@ fn the_channels_of_an_address_keep_so_many_bytes_and_not_one_more() {
     for (bytes, expected) in [(0, [3, 2]), (1, [2, 2])] {
         let max = (5 * publication.memory() - bytes).to_string();
         let settings =
-            [("channel_history_bytes_per_address_max", &*max), ("trusted_addresses", "")];
+            [("limits.history_bytes.per_address", &*max), ("limits.address.trusted", "")];
         let mut world = World::new(SHARDS, &settings);
         let mut ann = Listener::packed(&mut world, 0, "ann");
         let mut bob = Listener::at([10, 0, 0, 2], &mut world, 1, "bob", false, Format::Packed);
@@ -731,7 +734,7 @@ fn the_channels_of_an_address_keep_so_many_bytes_and_not_one_more() {
 fn a_client_that_names_100_000_channels_gets_few_and_leaves_none() {
     const STEPS: usize = 100;
     const PER_STEP: usize = 1000;
-    let mut world = World::new(SHARDS, &[("publishes_per_second_max", "1000")]);
+    let mut world = World::new(SHARDS, &[("limits.session.publishes.per_second", "1000")]);
     let count =
         |world: &mut World| (0..SHARDS).map(|shard| world.counters(shard).channels).sum::<u64>();
     let mut ann = Listener::packed(&mut world, 0, "ann");
@@ -760,7 +763,7 @@ fn a_client_that_names_100_000_channels_gets_few_and_leaves_none() {
         }
         world.wait(1000);
     }
-    // `channels_opened_per_minute_max` at once, and as many each minute.
+    // `limits.session.channels_opened` at once, and as many each minute.
     assert!((600..=600 + STEPS * 10 + 1).contains(&opened), "{opened}");
     // They are kept for a minute, and looked at once in a while.
     assert!((600..=1400).contains(&most), "{most}");
@@ -771,7 +774,7 @@ fn a_client_that_names_100_000_channels_gets_few_and_leaves_none() {
 
 #[test]
 fn a_session_that_ends_leaves_nothing_behind() {
-    let mut world = World::new(SHARDS, &[("channel_linger_ms", "0")]);
+    let mut world = World::new(SHARDS, &[("timeouts.channel", "0ms")]);
     for home in 0..SHARDS as u16 {
         let mut ann = Listener::packed(&mut world, 0, "ann");
         let name = channel("plain", home);

@@ -34,7 +34,7 @@ fn the_node_that_closes_waits_for_the_clients_close() {
 
 #[test]
 fn but_not_for_ever() {
-    let mut world = World::new(1, &[("close_timeout_ms", "1000")]);
+    let mut world = World::new(1, &[("timeouts.close", "1000ms")]);
     let client = world.websocket_client(0, PACKED);
     goodbye(&mut world, client);
     world.wait(900);
@@ -74,7 +74,7 @@ fn head(payload_bytes: u64) -> Vec<u8> {
 fn nothing_is_kept_of_what_is_passed_over() {
     let bytes = 1 << 20;
     for before in [0, bytes / 2] {
-        let mut world = World::new(1, &[("hello_bytes_max", "1048576")]);
+        let mut world = World::new(1, &[("tuning.hello_bytes", "1048576")]);
         let client = world.connect(0);
         world.upgrade(client, PACKED);
         world.bytes(client, &[head(bytes), vec![0; before as usize]].concat());
@@ -111,7 +111,10 @@ fn a_goodbye_and_a_close_may_come_at_once() {
 
 #[test]
 fn a_close_may_have_come_while_nothing_was_read() {
-    let mut world = World::new(1, &[("outbox_high_bytes", "100"), ("outbox_bytes_max", "1024")]);
+    let mut world = World::new(
+        1,
+        &[("limits.session.outbox_bytes.high", "100"), ("limits.session.outbox_bytes.max", "1024")],
+    );
     let client = world.websocket_client(0, PACKED);
     let other = world.client(0);
     let (room, id) = world.room(client, "");
@@ -125,8 +128,8 @@ fn a_close_may_have_come_while_nothing_was_read() {
     world.takes(client, usize::MAX);
     assert!(world.is_over(client));
     assert!(
-        world.raw(client).windows(4).any(|bytes| bytes == [3, 0xF0, b'o', b'u']),
-        "1008, outbox_bytes_max"
+        world.raw(client).windows(4).any(|bytes| bytes == [3, 0xF0, b'l', b'i']),
+        "1008, limits.session.outbox_bytes.max"
     );
 }
 
@@ -193,7 +196,7 @@ fn a_client_that_hangs_up_is_not_waited_for() {
 
 #[test]
 fn who_goes_on_sending_after_the_end_is_cut_off() {
-    let mut world = World::new(1, &[("max_message_bytes", "65536")]);
+    let mut world = World::new(1, &[("limits.message_bytes", "65536")]);
     let client = world.websocket_client(0, PACKED);
     goodbye(&mut world, client);
     world.raw(client);

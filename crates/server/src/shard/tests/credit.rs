@@ -70,9 +70,9 @@ fn tap(world: &mut World, ann: &mut Wanderer, room: RoomNumber, numbers: [u32; 2
 #[test]
 fn what_waited_is_within_the_rates_of_the_session_and_of_a_room_wherever_that_is() {
     let of_session = [
-        ("messages_per_second_max", "10"),
-        ("messages_burst_max", "10"),
-        ("rate_multiple_max", "100"),
+        ("limits.session.messages.per_second", "10"),
+        ("limits.session.messages.burst", "10"),
+        ("tuning.rate_multiple", "100"),
     ];
     for (room_type, settings) in [("test", &of_session[..]), ("metered", &[])] {
         for elsewhere in [false, true] {

@@ -77,13 +77,13 @@ impl History {
     fn new(seed: u64) -> Self {
         let mut dice = Dice(seed);
         let shards = 1 + dice.index(3);
-        let mut settings = vec![("outbox_bytes_max", "1000000000")];
+        let mut settings = vec![("limits.session.outbox_bytes.max", "1000000000")];
         // In some histories those who come back wait for snapshots, and to be read.
         if !seed.is_multiple_of(3) {
-            settings.push(("outbox_high_bytes", "100"));
+            settings.push(("limits.session.outbox_bytes.high", "100"));
         }
         if seed % 5 > 2 {
-            settings.push(("resyncs_per_second_max", "1"));
+            settings.push(("limits.session.snapshots.per_second", "1"));
         }
         let mut world = World::new(shards, &settings);
         if seed % 3 == 1 {

@@ -7,7 +7,7 @@ use super::world::{Client, World};
 use crate::shard::connection::deflated::forget;
 use crate::shard::connection::deflated::remembered;
 
-const ON: [(&str, &str); 1] = [("websocket_deflate", "true")];
+const ON: [(&str, &str); 1] = [("websocket.deflate", "true")];
 
 /// The snapshot that a client is sent when it enters, and how many bytes came with it.
 fn snapshot(world: &mut World, client: Client, before: usize) -> (String, usize) {

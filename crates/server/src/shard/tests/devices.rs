@@ -156,7 +156,7 @@ fn the_later_one_takes_over_an_id_wherever_the_other_is() {
 
 #[test]
 fn an_id_is_taken_over_so_often_and_not_once_more() {
-    let mut world = World::new(2, &[("device_take_overs_per_minute_max", "3")]);
+    let mut world = World::new(2, &[("tuning.take_overs_per_minute", "3")]);
     let mut last = Gadget::guest(&mut world, 0);
     assert_eq!(last.register(&mut world, "one", &[]), NEW);
     for shard in [1, 0, 1] {
@@ -348,7 +348,7 @@ fn one_whose_input_waits_is_not_silent() {
 
 #[test]
 fn a_request_that_is_not_answered_in_time_is_given_up() {
-    let mut world = World::new(1, &[("commands_unanswered_max", "2")]);
+    let mut world = World::new(1, &[("limits.device.commands", "2")]);
     let mut lamp = Gadget::guest(&mut world, 0);
     lamp.register(&mut world, "lamp", &[]);
     let first = request(&mut world, "lamp", "1", 500);
@@ -379,11 +379,11 @@ fn a_request_that_is_not_answered_in_time_is_given_up() {
 #[test]
 fn a_session_is_one_device_and_one_more_than_a_limit_is_refused() {
     let limits = [
-        ("devices_max", "2"),
-        ("device_tags_max", "1"),
-        ("device_id_bytes_max", "4"),
-        ("device_metadata_bytes_max", "3"),
-        ("command_bytes_max", "3"),
+        ("limits.devices", "2"),
+        ("limits.device.tags", "1"),
+        ("limits.name_bytes.device", "4"),
+        ("limits.device.metadata_bytes", "3"),
+        ("limits.payload_bytes", "3"),
     ];
     let mut world = World::new(1, &limits);
     let mut one = Gadget::guest(&mut world, 0);
@@ -402,7 +402,7 @@ fn a_session_is_one_device_and_one_more_than_a_limit_is_refused() {
     assert_eq!(fleet(&world).registry.count(), 2);
     let fits = |json: &[u8]| world.node.check_command(&Payload::json(json).unwrap());
     assert_eq!((fits(b"123").is_ok(), fits(b"1234").unwrap_err().code()), (true, ErrorCode::Limit));
-    let world = World::new(1, &[("device_metadata_bytes_max", "2")]);
+    let world = World::new(1, &[("limits.device.metadata_bytes", "2")]);
     let mut world = world;
     assert_eq!(Gadget::guest(&mut world, 0).register(&mut world, "1", &[]), limit, "fw and 7");
 }

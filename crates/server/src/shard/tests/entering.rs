@@ -12,7 +12,8 @@ const SELDOM: &str = "sync=1 tick=0";
 /// How many events of a `burst` of eight a client hears that enters a room of this shard, and is
 /// away meanwhile; `None` if the join failed. And how many bytes waited for it.
 fn enters_while_away(shard: usize, resume_bytes_max: usize) -> (Option<usize>, usize) {
-    let mut world = World::new(2, &[("resume_bytes_max", &resume_bytes_max.to_string())]);
+    let mut world =
+        World::new(2, &[("limits.session.resume_bytes", &resume_bytes_max.to_string())]);
     let mut ann = Wanderer::new(&mut world, 0, false, Format::Packed);
     ann.room(&mut world, "");
     let mut host = Wanderer::new(&mut world, shard, false, Format::Packed);
@@ -52,7 +53,7 @@ fn who_is_away_loses_the_seat_if_events_before_the_first_sync_exceed_resume_byte
 #[test]
 fn events_that_wait_for_players_who_are_entering_count_in_the_budget_of_their_address() {
     for shard in [0, 1] {
-        let mut world = World::new(2, &[("peer_bytes_per_address_max", "150000")]);
+        let mut world = World::new(2, &[("limits.memory.per_address", "150000")]);
         let mut host = Wanderer::new(&mut world, shard, false, Format::Packed);
         let there = host.room(&mut world, SELDOM);
         let id = host.rooms[&there].id.clone();

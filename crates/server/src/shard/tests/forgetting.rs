@@ -20,7 +20,7 @@ fn tally(client: &Wanderer, room: RoomNumber) -> (u64, u64, u64) {
 
 #[test]
 fn what_is_lost_while_rooms_alternate_is_told_by_room() {
-    let mut world = World::new(1, &[("resume_bytes_max", "8192")]);
+    let mut world = World::new(1, &[("limits.session.resume_bytes", "8192")]);
     let mut ann = Wanderer::new(&mut world, 0, false, Format::Packed);
     let mut ben = Wanderer::new(&mut world, 0, true, Format::Json);
     let rooms = [0, 1].map(|_| ann.room(&mut world, ""));
@@ -58,7 +58,8 @@ fn what_is_lost_while_rooms_alternate_is_told_by_room() {
 
 #[test]
 fn what_a_session_lost_in_rooms_that_alternate_is_told_however_long_nothing_is_confirmed() {
-    let settings = [("resume_bytes_max", "100"), ("messages_per_second_max", "0")];
+    let settings =
+        [("limits.session.resume_bytes", "100"), ("limits.session.messages.per_second", "0")];
     for is_away in [true, false] {
         let mut world = World::new(1, &settings);
         let mut ann = Wanderer::new(&mut world, 0, false, Format::Packed);
@@ -96,7 +97,7 @@ fn history(seed: u64) {
     let mut dice = Dice(seed);
     let shards = 1 + dice.index(3);
     let bytes_max = (40 + dice.index(40) * dice.index(40)).to_string();
-    let mut world = World::new(shards, &[("resume_bytes_max", &bytes_max)]);
+    let mut world = World::new(shards, &[("limits.session.resume_bytes", &bytes_max)]);
     world.pace = seed.is_multiple_of(2).then_some(seed);
     let mut hosts = Vec::new();
     for room in 0..ROOMS {

@@ -77,7 +77,7 @@ fn a_head_that_two_readers_may_understand_differently_is_refused() {
 
 #[test]
 fn a_head_must_be_complete_in_time() {
-    let mut world = World::new(1, &[("http_request_timeout_ms", "1000")]);
+    let mut world = World::new(1, &[("http.request_timeout", "1000ms")]);
     let client = world.connect(0);
     world.bytes(client, b"GET / HTTP/1.1\r\nX: ");
     // A byte now and then makes it no later.

@@ -36,9 +36,9 @@ pub(super) const SEATS: [(usize, bool, Format); 5] = [
 /// Limits that no case comes near. What is nobody's to see must not slow anyone down either, so
 /// that no case depends on them.
 const SETTINGS: [(&str, &str); 3] = [
-    ("outbox_bytes_max", "1000000000"),
-    ("outbox_high_bytes", "1000000000"),
-    ("session_grace_ms", "300"),
+    ("limits.session.outbox_bytes.max", "1000000000"),
+    ("limits.session.outbox_bytes.high", "1000000000"),
+    ("timeouts.reconnect", "300ms"),
 ];
 
 /// The bytes of counted messages that a node keeps for a session where some are to be lost.
@@ -184,9 +184,9 @@ impl Play {
     ) -> Self {
         law_room::forget();
         let mut settings = SETTINGS.to_vec();
-        settings.push(("check_every_syncs", pace.check_every_syncs()));
+        settings.push(("rooms.check_every_syncs", pace.check_every_syncs()));
         if forgets {
-            settings.push(("resume_bytes_max", RESUME_BYTES_MAX));
+            settings.push(("limits.session.resume_bytes", RESUME_BYTES_MAX));
         }
         let world = World::new(2, &settings);
         let eager = pace.is_eager();

@@ -32,7 +32,7 @@ fn list(world: &mut World, client: Client, request: RequestNumber) {
 
 #[test]
 fn rooms_max() {
-    let mut world = World::new(1, &[("rooms_max", "2")]);
+    let mut world = World::new(1, &[("limits.rooms", "2")]);
     let client = world.client(0);
     let (room, _) = world.room(client, "");
     world.room(client, "");
@@ -45,7 +45,7 @@ fn rooms_max() {
 
 #[test]
 fn rooms_per_session_max() {
-    let mut world = World::new(1, &[("rooms_per_session_max", "2")]);
+    let mut world = World::new(1, &[("limits.session.rooms", "2")]);
     let client = world.client(0);
     let (room, _) = world.room(client, "");
     world.join_or_create(client, RequestNumber(1), "");
@@ -70,7 +70,11 @@ const AT_ONCE: &str = "sync=0 tick=0";
 fn rooms_created_per_minute_max() {
     let mut world = World::new(
         1,
-        &[("rooms_created_per_minute_max", "3"), ("rooms_max", "5"), ("heartbeat_ms", "600000")],
+        &[
+            ("limits.session.rooms_created.per_minute", "3"),
+            ("limits.rooms", "5"),
+            ("timeouts.heartbeat", "600000ms"),
+        ],
     );
     let (client, other) = (world.client(0), world.client(0));
     let (_, first) = world.room(other, AT_ONCE);
@@ -94,7 +98,7 @@ fn rooms_created_per_minute_max() {
     world.heard(other);
     let (_, last) = world.room(other, AT_ONCE);
     world.create(other, RequestNumber(9), false, AT_ONCE);
-    assert_eq!(world.heard(other), limit, "rooms_max, for anyone");
+    assert_eq!(world.heard(other), limit, "limits.rooms, for anyone");
     assert_eq!(world.counters(0).rooms_refused, 1);
     world.join_or_create(client, RequestNumber(5), AT_ONCE);
     assert!(matches!(&world.heard(client)[..], [Heard::Joined { id, .. }, ..] if *id == last));
@@ -116,7 +120,7 @@ fn rooms_created_per_minute_max() {
 
 #[test]
 fn a_shard_whose_rooms_are_late_takes_no_more_until_they_are_on_time() {
-    let mut world = World::new(1, &[("lateness_max_ms", "8"), ("busy_max_percent", "0")]);
+    let mut world = World::new(1, &[("rooms.lateness", "8ms"), ("rooms.busy_percent", "0")]);
     let (client, other) = (world.client(0), world.client(0));
     let (_, id) = world.room(client, "tick=50 sync=50");
     let busy = |number| [refusal(RequestNumber(number), ErrorCode::Busy)];
@@ -157,7 +161,7 @@ fn be_busy(world: &mut World, percent: u64, milliseconds: u64) {
 
 #[test]
 fn a_shard_gets_rooms_until_they_will_take_most_of_its_time() {
-    let settings = [("lateness_max_ms", "0"), ("busy_max_percent", "80")];
+    let settings = [("rooms.lateness", "0ms"), ("rooms.busy_percent", "80")];
     let mut world = World::new(1, &settings);
     let (client, other) = (world.client(0), world.client(0));
     let (_, id) = world.room(client, "tick=50 sync=50");
@@ -191,7 +195,7 @@ fn a_shard_gets_rooms_until_they_will_take_most_of_its_time() {
 
 #[test]
 fn a_single_long_turn_of_an_idle_shard_refuses_no_room() {
-    let settings = [("lateness_max_ms", "0"), ("busy_max_percent", "80")];
+    let settings = [("rooms.lateness", "0ms"), ("rooms.busy_percent", "80")];
     let mut world = World::new(1, &settings);
     let (client, other) = (world.client(0), world.client(0));
     world.room(client, "tick=50 sync=50");
@@ -210,8 +214,10 @@ fn a_single_long_turn_of_an_idle_shard_refuses_no_room() {
 
 #[test]
 fn a_session_takes_along_to_another_shard_what_it_has_used_up() {
-    let mut world =
-        World::new(2, &[("rooms_created_per_minute_max", "1"), ("lists_per_second_max", "1")]);
+    let mut world = World::new(
+        2,
+        &[("limits.session.rooms_created.per_minute", "1"), ("tuning.lists.per_second", "1")],
+    );
     let (host, client) = (world.client(1), world.client(1));
     world.room(host, AT_ONCE);
     list(&mut world, client, RequestNumber(1));
@@ -229,7 +235,7 @@ fn a_session_takes_along_to_another_shard_what_it_has_used_up() {
 
 #[test]
 fn lists_per_second_max() {
-    let mut world = World::new(1, &[("lists_per_second_max", "3")]);
+    let mut world = World::new(1, &[("tuning.lists.per_second", "3")]);
     let (client, other) = (world.client(0), world.client(0));
     for number in 1..=5 {
         list(&mut world, client, RequestNumber(number));
@@ -257,7 +263,7 @@ fn lists_per_second_max() {
 
 #[test]
 fn schemas_per_second_max() {
-    let mut world = World::new(1, &[("schemas_per_second_max", "1")]);
+    let mut world = World::new(1, &[("tuning.schemas.per_second", "1")]);
     let client = world.client(0);
     for request in [1, 2] {
         let message = ClientMessage::Schema(client::Schema {
@@ -273,7 +279,7 @@ fn schemas_per_second_max() {
 
 #[test]
 fn requests_unanswered_max() {
-    let mut world = World::new(1, &[("requests_unanswered_max", "3")]);
+    let mut world = World::new(1, &[("limits.session.requests", "3")]);
     let client = world.client(0);
     let (room, _) = world.room(client, "");
     for number in 1..=4 {
@@ -288,7 +294,7 @@ fn requests_unanswered_max() {
 
 #[test]
 fn list_max() {
-    let mut world = World::new(1, &[("list_max", "2")]);
+    let mut world = World::new(1, &[("limits.listed.rooms", "2")]);
     let client = world.client(0);
     for _ in 0..3 {
         world.room(client, "");
@@ -307,7 +313,7 @@ fn list_max() {
 
 #[test]
 fn http_head_bytes_max() {
-    let mut world = World::new(1, &[("http_head_bytes_max", "256")]);
+    let mut world = World::new(1, &[("http.head_bytes", "256")]);
     let client = world.connect(0);
     world.bytes(client, &[&b"GET / HTTP/1.1\r\nHost: "[..], &[b'x'; 300]].concat());
     assert!(world.raw(client).starts_with(b"HTTP/1.1 431 "));
@@ -317,7 +323,7 @@ fn http_head_bytes_max() {
 
 #[test]
 fn name_bytes_max_counts_bytes() {
-    let mut world = World::new(1, &[("name_bytes_max", "4")]);
+    let mut world = World::new(1, &[("limits.name_bytes.player", "4")]);
     for (name, is_taken) in [("ääää", false), ("ää", true)] {
         let client = world.connect(0);
         world.bytes(client, b"PF1\n");
@@ -332,7 +338,7 @@ fn name_bytes_max_counts_bytes() {
 
 #[test]
 fn outbox_bytes_max_closes_who_does_not_read_its_events() {
-    let mut world = World::new(1, &[("outbox_bytes_max", "10000")]);
+    let mut world = World::new(1, &[("limits.session.outbox_bytes.max", "10000")]);
     let (speaker, deaf) = (world.client(0), world.client(0));
     let (room, id) = world.room(speaker, "");
     world.join(deaf, RequestNumber(1), &id);
@@ -369,7 +375,7 @@ fn outbox_bytes_max_closes_who_does_not_read_its_events() {
 
 #[test]
 fn outbox_high_bytes_stops_reading_from_who_does_not_read() {
-    let mut world = World::new(1, &[("outbox_high_bytes", "5000")]);
+    let mut world = World::new(1, &[("limits.session.outbox_bytes.high", "5000")]);
     let client = world.client(0);
     let (room, _) = world.room(client, "");
     world.takes(client, 0);
@@ -391,7 +397,10 @@ fn outbox_high_bytes_stops_reading_from_who_does_not_read() {
 
 #[test]
 fn a_reply_larger_than_the_outbox_reaches_who_reads() {
-    let mut world = World::new(1, &[("outbox_bytes_max", "1024"), ("outbox_high_bytes", "100")]);
+    let mut world = World::new(
+        1,
+        &[("limits.session.outbox_bytes.max", "1024"), ("limits.session.outbox_bytes.high", "100")],
+    );
     let client = world.client(0);
     let (room, _) = world.room(client, "");
     for _ in 0..3 {
@@ -415,7 +424,7 @@ fn compute_queues_are_bounded_and_say_so() {
 
 #[test]
 fn mailbox_max_bounds_mail_between_rooms_of_a_shard() {
-    let mut world = World::new(1, &[("mailbox_max", "2")]);
+    let mut world = World::new(1, &[("limits.queues.mail", "2")]);
     let client = world.client(0);
     let (room, id) = world.room(client, "");
     // All of these are handled in one turn, before any mail is delivered.
@@ -463,7 +472,7 @@ fn snapshots(world: &mut World, client: Client) -> usize {
 #[test]
 fn resyncs_per_second_max() {
     for (shard, options) in [(0, ""), (0, AT_ONCE), (1, ""), (1, AT_ONCE)] {
-        let mut world = World::new(2, &[("resyncs_per_second_max", "2")]);
+        let mut world = World::new(2, &[("limits.session.snapshots.per_second", "2")]);
         let host = world.client(0);
         let (_, id) = world.room(host, options);
         // Someone who is in a room of their shard stays there.
@@ -500,7 +509,7 @@ fn resyncs_per_second_max() {
 
 #[test]
 fn a_resync_that_waits_is_forgotten_with_its_player_and_kept_for_one_who_does_not_read() {
-    let mut world = World::new(1, &[("resyncs_per_second_max", "1")]);
+    let mut world = World::new(1, &[("limits.session.snapshots.per_second", "1")]);
     let host = world.client(0);
     let (_, id) = world.room(host, AT_ONCE);
     let (gone, slow) = (world.client(0), world.client(0));

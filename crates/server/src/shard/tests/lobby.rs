@@ -328,7 +328,7 @@ fn a_room_that_can_not_be_created_leaves_nothing_behind() {
 
 #[test]
 fn rooms_max_counts_the_rooms_that_rooms_create() {
-    let mut world = World::new(1, &[("rooms_max", "2")]);
+    let mut world = World::new(1, &[("limits.rooms", "2")]);
     let host = in_lobby(&mut world, 0);
     opens(&mut world, host, "sea", None, "").unwrap();
     assert_eq!(opens(&mut world, host, "sea", None, ""), Err(ErrorCode::Limit));

@@ -247,7 +247,7 @@ fn codes_are_short_and_read_in_any_case() {
 
 #[test]
 fn guesses_of_keys_are_limited() {
-    let mut world = World::new(1, &[("keys_missed_per_minute_max", "2")]);
+    let mut world = World::new(1, &[("limits.session.keys_missed.per_minute", "2")]);
     let (ann, bob) = (world.client(0), world.client(0));
     asks(&mut world, ann, Ask::Create, "k").unwrap();
     for key in ["a", "b"] {
@@ -315,7 +315,7 @@ fn a_join_whose_snapshot_is_delayed_is_not_refused_because_the_room_ends() {
     let asks = [(Ask::Join, Some("k")), (Ask::JoinOrCreate, Some("k")), (Ask::JoinOrCreate, None)];
     for (shards, (ask, key)) in [1, 2].into_iter().flat_map(|shards| asks.map(|ask| (shards, ask)))
     {
-        let mut world = World::new(shards, &[("resyncs_per_second_max", "1")]);
+        let mut world = World::new(shards, &[("limits.session.snapshots.per_second", "1")]);
         let [ann, bob] = [0, shards - 1].map(|shard| world.client(shard));
         for _ in 0..shards {
             world.room(bob, "");

@@ -17,7 +17,7 @@ fn load(world: &mut World, id: &str) -> RoomLoad {
 /// Past syncs say nothing about a room that rests, however long they took.
 #[test]
 fn the_longest_sync_of_a_room_at_rest_is_none() {
-    let mut world = World::new(1, &[("check_every_syncs", "10")]);
+    let mut world = World::new(1, &[("rooms.check_every_syncs", "10")]);
     let client = world.client(0);
     let (room, id) = world.room(client, "tick=0");
     world.each_look_takes(Duration::from_millis(3));

@@ -56,7 +56,7 @@ fn shard(rooms: u32) -> (World, Vec<Client>) {
 
 /// The same, with the address of each player.
 fn shard_of(rooms: u32, address: impl Fn(u32) -> [u8; 4]) -> (World, Vec<Client>) {
-    let settings = [("lateness_max_ms", "0"), ("busy_max_percent", "0")];
+    let settings = [("rooms.lateness", "0ms"), ("rooms.busy_percent", "0")];
     let mut world = World::new(1, &settings);
     let clients: Vec<Client> =
         (0..rooms).map(|number| world.client_from(address(number), 0)).collect();

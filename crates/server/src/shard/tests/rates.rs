@@ -14,10 +14,10 @@ const CODE: ErrorCode = ErrorCode::TooFast;
 
 /// Ten messages a second, five at once, closed past three times that.
 const MESSAGES: &[(&str, &str)] = &[
-    ("messages_per_second_max", "10"),
-    ("messages_burst_max", "5"),
-    ("rate_multiple_max", "3"),
-    ("heartbeat_ms", "600000"),
+    ("limits.session.messages.per_second", "10"),
+    ("limits.session.messages.burst", "5"),
+    ("tuning.rate_multiple", "3"),
+    ("timeouts.heartbeat", "600000ms"),
 ];
 
 fn ping(nonce: u64) -> Vec<u8> {
@@ -245,10 +245,10 @@ fn pings_of_the_transport_count() {
 #[test]
 fn bytes_count_as_messages_do() {
     let settings = &[
-        ("bytes_per_second_max", "1000"),
-        ("bytes_burst_max", "2000"),
-        ("max_message_bytes", "2000"),
-        ("rate_multiple_max", "2"),
+        ("limits.session.bytes.per_second", "1000"),
+        ("limits.session.bytes.burst", "2000"),
+        ("limits.message_bytes", "2000"),
+        ("tuning.rate_multiple", "2"),
     ];
     let mut world = World::new(1, settings);
     for (client, room) in clients(&mut world) {
@@ -271,8 +271,11 @@ fn bytes_count_as_messages_do() {
 
 #[test]
 fn the_largest_message_may_be_sent_whatever_the_burst() {
-    let settings =
-        &[("bytes_per_second_max", "100"), ("bytes_burst_max", "1"), ("max_message_bytes", "2000")];
+    let settings = &[
+        ("limits.session.bytes.per_second", "100"),
+        ("limits.session.bytes.burst", "1"),
+        ("limits.message_bytes", "2000"),
+    ];
     let mut world = World::new(1, settings);
     let client = world.client(0);
     world.say(client, &request(PACKED, RoomNumber(1), RequestNumber(1), "add", &"x".repeat(1900)));
@@ -284,11 +287,11 @@ fn the_largest_message_may_be_sent_whatever_the_burst() {
 #[test]
 fn zero_turns_the_rates_off() {
     let settings = &[
-        ("messages_per_second_max", "0"),
-        ("bytes_per_second_max", "0"),
-        ("messages_burst_max", "1"),
-        ("bytes_burst_max", "1"),
-        ("rate_multiple_max", "1"),
+        ("limits.session.messages.per_second", "0"),
+        ("limits.session.bytes.per_second", "0"),
+        ("limits.session.messages.burst", "1"),
+        ("limits.session.bytes.burst", "1"),
+        ("tuning.rate_multiple", "1"),
     ];
     let mut world = World::new(1, settings);
     let client = world.client(0);

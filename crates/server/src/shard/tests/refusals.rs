@@ -56,7 +56,7 @@ fn a_client_without_tls_where_only_tls_is_accepted() {
         if is_http {
             let response = String::from_utf8(world.raw(client)).unwrap();
             assert!(response.starts_with("HTTP/1.1 400 "), "{response}");
-            assert!(response.contains("tls_only"), "{response}");
+            assert!(response.contains("tls.only"), "{response}");
             assert!(world.is_over(client));
         } else {
             assert_closed(&mut world, client, ErrorCode::UnsupportedProtocol);
@@ -153,7 +153,7 @@ fn messages_in_messagepack_that_are_none() {
         &bomb,
     ];
     for body in bodies {
-        let mut world = World::new(1, &[("max_message_bytes", "1000000")]);
+        let mut world = World::new(1, &[("limits.message_bytes", "1000000")]);
         let client = world.websocket_client(0, Format::Msgpack);
         world.say(client, body);
         assert_closed(&mut world, client, ErrorCode::BadMessage);
@@ -162,7 +162,7 @@ fn messages_in_messagepack_that_are_none() {
 
 #[test]
 fn frames_that_are_none() {
-    let mut world = World::new(1, &[("max_message_bytes", "100")]);
+    let mut world = World::new(1, &[("limits.message_bytes", "100")]);
     let client = world.client(0);
     world.bytes(client, &0_u32.to_le_bytes());
     assert_closed(&mut world, client, ErrorCode::BadMessage);
@@ -180,7 +180,7 @@ fn frames_that_are_none() {
 
 #[test]
 fn a_message_of_the_longest_length_is_taken() {
-    let mut world = World::new(1, &[("max_message_bytes", "100")]);
+    let mut world = World::new(1, &[("limits.message_bytes", "100")]);
     let client = world.client(0);
     let (room, _) = world.room(client, "");
     let overhead = send(room, "shout", "").len();
@@ -406,7 +406,7 @@ fn request_numbers_that_are_still_unanswered() {
 
 #[test]
 fn who_vanishes_in_the_middle_of_a_frame_or_floods_disturbs_nobody() {
-    let mut world = World::new(1, &[("messages_per_second_max", "0")]);
+    let mut world = World::new(1, &[("limits.session.messages.per_second", "0")]);
     let (bystander, vandal, flood) = (world.client(0), world.client(0), world.client(0));
     let (room, id) = world.room(bystander, "");
     for client in [vandal, flood] {
@@ -440,7 +440,7 @@ fn noise_of_every_kind() {
             state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (state >> 33) as u8
     };
-    let mut world = World::new(1, &[("trusted_addresses", "10.0.0.0/8")]);
+    let mut world = World::new(1, &[("limits.address.trusted", "10.0.0.0/8")]);
     let bystander = world.client(0);
     let (room, id) = world.room(bystander, "");
     for round in 0..2000 {

@@ -132,7 +132,10 @@ fn a_room_elsewhere_is_played_through_the_mail() {
 /// that it is behind with, and one more.
 #[test]
 fn one_who_asks_and_does_not_read_is_kept_little() {
-    let settings = [("outbox_high_bytes", "4000"), ("outbox_bytes_max", "100000")];
+    let settings = [
+        ("limits.session.outbox_bytes.high", "4000"),
+        ("limits.session.outbox_bytes.max", "100000"),
+    ];
     for asks in ["resync", "request"] {
         let mut world = World::new(2, &settings);
         let (_, id, visitor) = apart(&mut world, "ballast=2000");
@@ -305,7 +308,7 @@ fn one_patch_at_most_is_on_its_way_to_another_shard() {
 
 #[test]
 fn who_does_not_read_events_from_elsewhere_is_closed_too() {
-    let mut world = World::new(2, &[("outbox_bytes_max", "10000")]);
+    let mut world = World::new(2, &[("limits.session.outbox_bytes.max", "10000")]);
     let (host, id, visitor) = apart(&mut world, "");
     world.join(visitor, RequestNumber(1), &id);
     world.joined(visitor);

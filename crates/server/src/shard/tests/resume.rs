@@ -93,9 +93,9 @@ fn after_the_grace_the_player_has_left_and_the_session_is_over() {
 #[test]
 fn what_waited_with_the_client_is_within_its_rates_when_it_is_back() {
     let settings = [
-        ("messages_per_second_max", "10"),
-        ("messages_burst_max", "10"),
-        ("rate_multiple_max", "1"),
+        ("limits.session.messages.per_second", "10"),
+        ("limits.session.messages.burst", "10"),
+        ("tuning.rate_multiple", "1"),
     ];
     let mut world = World::new(1, &settings);
     let mut ann = native(&mut world);
@@ -224,7 +224,7 @@ fn an_attempt_that_was_late_does_not_take_the_session_from_the_one_after_it() {
 
 #[test]
 fn what_is_lost_past_resume_bytes_max_is_said_for_each_room() {
-    let mut world = World::new(1, &[("resume_bytes_max", "60")]);
+    let mut world = World::new(1, &[("limits.session.resume_bytes", "60")]);
     let (mut ann, mut ben) = (native(&mut world), native(&mut world));
     let first = ann.room(&mut world, "");
     let second = ann.room(&mut world, "");
@@ -257,7 +257,10 @@ fn what_is_lost_past_resume_bytes_max_is_said_for_each_room() {
 /// The events that a client hears of a room on this shard that emits this many of 1 KB in one turn
 /// while the client is away, and the losses it is told of. The client's session is on shard 0.
 fn away_from_a_talkative_room(shard: usize, events: usize) -> (Vec<String>, Vec<Lost>) {
-    let mut world = World::new(2, &[("outbox_bytes_max", "8000"), ("resume_bytes_max", "20000")]);
+    let mut world = World::new(
+        2,
+        &[("limits.session.outbox_bytes.max", "8000"), ("limits.session.resume_bytes", "20000")],
+    );
     let mut ann = native(&mut world);
     ann.room(&mut world, "");
     let mut host = Wanderer::new(&mut world, shard, false, Format::Packed);
@@ -339,7 +342,7 @@ fn return_naming(
 #[test]
 fn of_a_room_that_is_named_twice_the_first_entry_counts() {
     for swapped in [false, true] {
-        let mut world = World::new(1, &[("resume_bytes_max", "60")]);
+        let mut world = World::new(1, &[("limits.session.resume_bytes", "60")]);
         let mut ann = native(&mut world);
         let host = world.client(0);
         let (there, id) = world.room(host, "");
@@ -415,7 +418,7 @@ fn an_event_of_a_room_left_while_away_may_be_far_ahead_of_the_copy() {
 
 #[test]
 fn with_resume_bytes_max_0_a_session_keeps_the_newest_message() {
-    let mut world = World::new(1, &[("resume_bytes_max", "0")]);
+    let mut world = World::new(1, &[("limits.session.resume_bytes", "0")]);
     let mut ann = native(&mut world);
     let room = ann.room(&mut world, "");
     let mut ben = native(&mut world);
@@ -447,7 +450,7 @@ fn a_goodbye_ends_the_session_at_once() {
 
 #[test]
 fn past_sessions_away_max_a_session_ends_with_its_connection() {
-    for setting in ["sessions_away_max", "sessions_away_per_address_max"] {
+    for setting in ["limits.sessions_away.total", "limits.sessions_away.per_address"] {
         let mut world = World::new(1, &[(setting, "2")]);
         let mut all = [native(&mut world), native(&mut world), native(&mut world)];
         for one in &mut all {
@@ -502,7 +505,7 @@ fn at_shutdown_sessions_that_are_away_end() {
 /// The node leaves it. Nothing of it reaches the client, which does not know the room.
 #[test]
 fn a_room_of_another_shard_whose_joined_was_forgotten_says_nothing_more() {
-    let mut world = World::new(2, &[("resume_bytes_max", "100")]);
+    let mut world = World::new(2, &[("limits.session.resume_bytes", "100")]);
     let (host, mut ann) = (world.client(1), native(&mut world));
     let (_, id) = world.room(host, "");
     let room = ann.room(&mut world, "");
@@ -533,7 +536,7 @@ fn a_room_of_another_shard_whose_joined_was_forgotten_says_nothing_more() {
 /// The room's end is among what the node forgets, as another room has much to say.
 #[test]
 fn a_room_whose_end_was_forgotten_is_left_all_the_same() {
-    let mut world = World::new(1, &[("resume_bytes_max", "200")]);
+    let mut world = World::new(1, &[("limits.session.resume_bytes", "200")]);
     let (mut ann, mut ben) = (native(&mut world), native(&mut world));
     let rooms = [ann.room(&mut world, ""), ann.room(&mut world, "")];
     let there = rooms.map(|room| ben.join(&mut world, &ann.rooms[&room].id.clone()));

@@ -111,7 +111,7 @@ fn a_room_without_a_sync_rate_makes_joins_known_at_once_and_syncs_on_demand() {
 fn versions_do_not_tell_of_secret_acts() {
     for options in ["sync=0 tick=0", "sync=20"] {
         let hear = |secrets: usize, blocked: bool| {
-            let settings = [("check_every_syncs", "1")];
+            let settings = [("rooms.check_every_syncs", "1")];
             let mut world = World::new(1, &settings);
             let (one, other, room, _) = two(&mut world, options);
             world.wait(60);
@@ -182,7 +182,7 @@ fn version_of(body: &[u8]) -> u64 {
 
 #[test]
 fn a_room_without_a_sync_rate_is_checked_by_the_clock_with_what_it_sends() {
-    let mut world = World::new(1, &[("check_every_syncs", "100")]);
+    let mut world = World::new(1, &[("rooms.check_every_syncs", "100")]);
     let client = world.client(0);
     let (room, _) = world.room(client, "sync=0 tick=0");
     let mut checks = Vec::new();
@@ -235,7 +235,7 @@ fn a_patch_leads_from_the_version_last_sent_and_players_see_only_their_own() {
 #[test]
 fn the_syncs_of_a_room_that_nobody_calls_are_only_counted_and_nothing_shows_it() {
     let options = "tick=0";
-    let mut world = World::new(1, &[("check_every_syncs", "0")]);
+    let mut world = World::new(1, &[("rooms.check_every_syncs", "0")]);
     let (one, other, room, _) = two(&mut world, options);
     world.wait(60);
     let syncs = world.counters(0).syncs;

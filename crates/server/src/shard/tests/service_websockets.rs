@@ -110,7 +110,7 @@ fn what_a_client_sends_behind_its_request_belongs_to_the_service_on_a_kept_conne
 
 #[test]
 fn the_limits_of_a_service_hold() {
-    let (mut world, log) = world(&[("max_message_bytes", "64")]);
+    let (mut world, log) = world(&[("limits.message_bytes", "64")]);
     let client = connect(&mut world);
     // A message may be longer: it is not a frame.
     let fits = frame(&format!("echo {}", "x".repeat(59)));
@@ -142,7 +142,7 @@ fn text_and_broken_frames_close_the_connection_after_what_came_before() {
 
 #[test]
 fn a_close_ends_the_connection_once_all_before_it_is_handled() {
-    let (mut world, log) = world(&[("outbox_high_bytes", "5000")]);
+    let (mut world, log) = world(&[("limits.session.outbox_bytes.high", "5000")]);
     let client = connect(&mut world);
     world.takes(client, 0);
     let said: Vec<u8> = (0..20).flat_map(|_| message(&frame("big 998"))).collect();
@@ -185,7 +185,7 @@ fn a_client_hears_why_the_service_has_closed_it() {
 
 #[test]
 fn pings_are_answered_and_a_pong_is_a_sign_of_life() {
-    let (mut world, log) = world(&[("heartbeat_ms", "1000")]);
+    let (mut world, log) = world(&[("timeouts.heartbeat", "1000ms")]);
     let client = connect(&mut world);
     let mut ping = Vec::new();
     encode(&mut ping, Opcode::Ping, b"there?", Some(MASK));
@@ -200,22 +200,25 @@ fn pings_are_answered_and_a_pong_is_a_sign_of_life() {
     }
     world.wait(600);
     world.wait(1_500);
-    assert_eq!(taken(&log), ["closed: heartbeat_ms: nothing was received for twice that time"]);
+    assert_eq!(
+        taken(&log),
+        ["closed: timeouts.heartbeat: nothing was received for twice that time"]
+    );
 }
 
 #[test]
 fn a_header_that_does_not_end_is_not_waited_for() {
-    let (mut world, log) = world(&[("message_timeout_ms", "1000")]);
+    let (mut world, log) = world(&[("timeouts.message", "1000ms")]);
     let client = connect(&mut world);
     world.bytes(client, &[0x82]);
     world.wait(1_100);
-    assert_eq!(taken(&log), ["closed: message_timeout_ms: a frame was not complete in time"]);
-    assert!(heard(&mut world, client)[0].starts_with("close 1008 message_timeout_ms"));
+    assert_eq!(taken(&log), ["closed: timeouts.message: a frame was not complete in time"]);
+    assert!(heard(&mut world, client)[0].starts_with("close 1008 timeouts.message"));
 }
 
 #[test]
 fn pages_of_other_origins_are_refused() {
-    let (mut world, log) = world(&[("allowed_origins", "https://good.example")]);
+    let (mut world, log) = world(&[("websocket.allowed_origins", "https://good.example")]);
     for (origin, is_allowed) in [("https://good.example", true), ("https://bad.example", false)] {
         let client = world.connect(0);
         world.bytes(client, &request(&format!("Origin: {origin}\r\n")));

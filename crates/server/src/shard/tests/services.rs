@@ -198,7 +198,7 @@ fn the_replies_to_all_frames_of_a_turn_leave_in_one_write() {
 
 #[test]
 fn max_message_bytes_holds_for_frames() {
-    let (mut world, log) = world(&[("max_message_bytes", "64")]);
+    let (mut world, log) = world(&[("limits.message_bytes", "64")]);
     let client = world.connect_to(0, 0);
     let fits = format!("echo {}", "x".repeat(59));
     world.bytes(client, &frame(&fits));
@@ -276,7 +276,7 @@ impl Service for Reader {
 
 /// The answers of a reader to such pieces of input, and why it closes.
 fn read(pieces: &[&[u8]]) -> (String, Vec<String>) {
-    let mut world = World::new(1, &[("max_message_bytes", "64")]);
+    let mut world = World::new(1, &[("limits.message_bytes", "64")]);
     let log = Log::default();
     world.shards[0].services.host(Box::new(Hosted::new(Reader(Arc::clone(&log)))));
     let client = world.connect_to(0, 0);
@@ -372,7 +372,7 @@ fn an_error_closes_the_connection_and_others_may_hear_of_it() {
 
 #[test]
 fn outbox_high_bytes_stops_reading_from_who_does_not_read() {
-    let (mut world, _) = world(&[("outbox_high_bytes", "5000")]);
+    let (mut world, _) = world(&[("limits.session.outbox_bytes.high", "5000")]);
     let client = world.connect_to(0, 0);
     world.takes(client, 0);
     let said: Vec<u8> = (0..1000).flat_map(|_| frame("big 998")).collect();
@@ -386,15 +386,21 @@ fn outbox_high_bytes_stops_reading_from_who_does_not_read() {
 
 #[test]
 fn outbox_bytes_max_closes_who_does_not_read_what_others_send() {
-    let (mut world, log) = world(&[("outbox_bytes_max", "10000"), ("outbox_high_bytes", "10000")]);
+    let (mut world, log) = world(&[
+        ("limits.session.outbox_bytes.max", "10000"),
+        ("limits.session.outbox_bytes.high", "10000"),
+    ]);
     let (speaker, deaf) = (world.connect_to(0, 0), world.connect_to(0, 0));
     world.takes(deaf, 0);
     let shout = frame(&format!("all {}", "x".repeat(998)));
     world.bytes(speaker, &shout.repeat(10));
     assert_eq!(taken(&log), ["sent true"; 10], "10,000 bytes may wait");
     world.bytes(speaker, &[shout.repeat(2), frame("echo on")].concat());
-    let expected =
-        ["sent false", "sent false", "closed: outbox_bytes_max: too many bytes are queued"];
+    let expected = [
+        "sent false",
+        "sent false",
+        "closed: limits.session.outbox_bytes.max: too many bytes are queued",
+    ];
     assert_eq!(taken(&log), expected);
     assert_eq!(heard(&mut world, speaker), ["on"]);
     world.takes(deaf, usize::MAX);
@@ -448,7 +454,7 @@ fn a_service_is_woken_once_when_it_asked_to_be() {
 
 #[test]
 fn who_is_silent_is_asked_and_then_closed() {
-    let (mut world, log) = world(&[("heartbeat_ms", "1000"), ("hello_timeout_ms", "100")]);
+    let (mut world, log) = world(&[("timeouts.heartbeat", "1000ms"), ("timeouts.hello", "100ms")]);
     let (silent, talks) = (world.connect_to(0, 0), world.connect_to(0, 0));
     for _ in 0..4 {
         world.wait(450);
@@ -457,7 +463,10 @@ fn who_is_silent_is_asked_and_then_closed() {
     assert_eq!(heard(&mut world, silent), ["alive?"], "once, and no hello is waited for");
     world.wait(300);
     assert!(world.is_over(silent) && !world.is_over(talks));
-    assert_eq!(taken(&log), ["closed: heartbeat_ms: nothing was received for twice that time"]);
+    assert_eq!(
+        taken(&log),
+        ["closed: timeouts.heartbeat: nothing was received for twice that time"]
+    );
     assert_eq!(heard(&mut world, talks), ["x"; 4]);
 }
 
@@ -531,12 +540,12 @@ fn every_end_is_reported_once_and_why() {
 fn a_frame_has_to_come_to_its_end_and_its_bytes_alone_hide_no_silence() {
     let long = frame(&"x".repeat(10_000));
     // One byte every 100 ms is silence; 300 bytes are not, but the frame then takes too long.
-    for (heartbeat_ms, bytes, why) in [
-        ("1000", 1, "heartbeat_ms: nothing was received for twice that time"),
-        ("1000", 300, "message_timeout_ms: a frame was not complete in time"),
-        ("60000", 1, "message_timeout_ms: a frame was not complete in time"),
+    for (heartbeat, bytes, why) in [
+        ("1s", 1, "timeouts.heartbeat: nothing was received for twice that time"),
+        ("1s", 300, "timeouts.message: a frame was not complete in time"),
+        ("60s", 1, "timeouts.message: a frame was not complete in time"),
     ] {
-        let settings = [("heartbeat_ms", heartbeat_ms), ("message_timeout_ms", "3000")];
+        let settings = [("timeouts.heartbeat", heartbeat), ("timeouts.message", "3000ms")];
         let (mut world, log) = world(&settings);
         let (slow, fast) = (world.connect_to(0, 0), world.connect_to(0, 0));
         world.bytes(fast, &frame("echo x")[..4]);

@@ -62,7 +62,7 @@ const LONG_SNAPSHOT: Duration = Duration::from_millis(3);
 #[test]
 fn a_snapshot_is_charged_to_the_client_that_joins_or_asks_wherever_the_room_is() {
     for shard in [0, 1] {
-        let mut world = World::new(2, &[("resyncs_per_second_max", "1")]);
+        let mut world = World::new(2, &[("limits.session.snapshots.per_second", "1")]);
         let (host, guest) = (world.client(shard), world.client(0));
         let (_, id) = world.room(host, "");
         // From here on its session stays on shard 0.

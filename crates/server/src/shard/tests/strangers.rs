@@ -33,7 +33,7 @@ fn waiting(world: &World, client: Client) -> usize {
 
 #[test]
 fn the_sessions_that_an_address_opens_per_minute_are_limited() {
-    let mut world = World::new(1, &[("sessions_per_address_per_minute_max", "3")]);
+    let mut world = World::new(1, &[("limits.address.sessions.per_minute", "3")]);
     for _ in 0..3 {
         let client = world.client(0);
         world.say(client, &encoded(PACKED, &ClientMessage::Goodbye(client::Goodbye {})));
@@ -52,7 +52,7 @@ fn the_sessions_that_an_address_opens_per_minute_are_limited() {
 #[test]
 fn coming_back_is_not_a_new_session_and_has_a_limit_of_its_own() {
     let settings =
-        [("sessions_per_address_per_minute_max", "1"), ("resumes_per_address_per_minute_max", "4")];
+        [("limits.address.sessions.per_minute", "1"), ("limits.address.resumes.per_minute", "4")];
     let mut world = World::new(1, &settings);
     let mut ann = Wanderer::new(&mut world, 0, false, PACKED);
     ann.room(&mut world, "");
@@ -69,7 +69,7 @@ fn coming_back_is_not_a_new_session_and_has_a_limit_of_its_own() {
 
 #[test]
 fn how_often_one_session_is_resumed_is_limited() {
-    let settings = [("resumes_per_minute_max", "3"), ("session_grace_ms", "60000")];
+    let settings = [("tuning.resumes.per_minute", "3"), ("timeouts.reconnect", "60000ms")];
     let mut world = World::new(2, &settings);
     let mut ann = Wanderer::new(&mut world, 0, false, PACKED);
     let mut ben = Wanderer::new(&mut world, 0, false, PACKED);
@@ -103,7 +103,7 @@ fn how_often_one_session_is_resumed_is_limited() {
 
 #[test]
 fn a_token_whose_session_is_over_opens_no_more_sessions_than_a_stranger_may() {
-    let settings = [("sessions_per_address_per_minute_max", "2"), ("session_grace_ms", "1000")];
+    let settings = [("limits.address.sessions.per_minute", "2"), ("timeouts.reconnect", "1000ms")];
     let mut world = World::new(1, &settings);
     let mut ann = Wanderer::new(&mut world, 0, false, PACKED);
     ann.cut(&mut world, usize::MAX);
@@ -118,7 +118,7 @@ fn a_token_whose_session_is_over_opens_no_more_sessions_than_a_stranger_may() {
 
 #[test]
 fn the_rooms_that_an_address_creates_per_minute_are_limited_across_connections() {
-    let mut world = World::new(1, &[("rooms_created_per_address_per_minute_max", "3")]);
+    let mut world = World::new(1, &[("limits.address.rooms_created.per_minute", "3")]);
     let mut made = 0;
     for number in 0..10 {
         let client = world.client(0);
@@ -144,10 +144,7 @@ fn the_rooms_that_an_address_creates_per_minute_are_limited_across_connections()
 fn joins_and_missed_keys_of_an_address_are_limited_per_minute() {
     let mut world = World::new(
         1,
-        &[
-            ("joins_per_address_per_minute_max", "5"),
-            ("keys_missed_per_address_per_minute_max", "2"),
-        ],
+        &[("limits.address.joins.per_minute", "5"), ("limits.address.keys_missed.per_minute", "2")],
     );
     let mut refused = Vec::new();
     for number in 1..=6 {
@@ -198,7 +195,7 @@ fn ten_thousand_connections_of_one_address_do_not_keep_others_out() {
 
 #[test]
 fn a_hello_has_its_time_from_when_the_client_connected() {
-    let mut world = World::new(1, &[("hello_timeout_ms", "4000")]);
+    let mut world = World::new(1, &[("timeouts.hello", "4000ms")]);
     let (native, websocket) = (world.connect(0), world.connect(0));
     let head = b"GET / HTTP/1.1\r\nHost: x\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\
                  Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n\r\n";
@@ -218,7 +215,8 @@ fn a_hello_has_its_time_from_when_the_client_connected() {
 
 #[test]
 fn a_stranger_sends_no_more_than_a_hello() {
-    let mut world = World::new(1, &[("hello_bytes_max", "1000"), ("max_message_bytes", "2000")]);
+    let mut world =
+        World::new(1, &[("tuning.hello_bytes", "1000"), ("limits.message_bytes", "2000")]);
     let hello_of = |bytes: usize| {
         let token = vec![7; bytes];
         encoded(PACKED, &ClientMessage::Hello(Hello { token: token.into(), ..Hello::new(PACKED) }))
@@ -255,7 +253,8 @@ fn a_stranger_sends_no_more_than_a_hello() {
 
 #[test]
 fn an_unfinished_message_has_a_deadline_that_nothing_extends() {
-    let mut world = World::new(1, &[("message_timeout_ms", "5000"), ("heartbeat_ms", "2000")]);
+    let mut world =
+        World::new(1, &[("timeouts.message", "5000ms"), ("timeouts.heartbeat", "2000ms")]);
     let (native, websocket) = (world.client(0), world.websocket_client(0, PACKED));
     let patient = world.websocket_client(0, PACKED);
     let long = world.framed(native, &vec![0; 100_000]);
@@ -289,7 +288,7 @@ fn an_unfinished_message_has_a_deadline_that_nothing_extends() {
 fn snapshots_wait_until_their_client_has_read_what_came_before() {
     let ballast = 100_000;
     for shards in [1, 2] {
-        let mut world = World::new(shards, &[("rooms_per_session_max", "8")]);
+        let mut world = World::new(shards, &[("limits.session.rooms", "8")]);
         let host = world.client(0);
         let ids: Vec<_> =
             (0..8).map(|_| world.room(host, &format!("{AT_ONCE} ballast={ballast}")).1).collect();
@@ -324,7 +323,7 @@ fn one_who_does_not_read(world: &mut World, address: [u8; 4], bytes: usize) -> C
 
 #[test]
 fn past_its_share_an_addresses_largest_connection_goes() {
-    let mut world = World::new(1, &[("peer_bytes_per_address_max", "1000000")]);
+    let mut world = World::new(1, &[("limits.memory.per_address", "1000000")]);
     let attacker = [203, 0, 113, 5];
     let dear = one_who_does_not_read(&mut world, attacker, 400_000);
     let cheap: Vec<_> =
@@ -346,7 +345,7 @@ fn each_address_that_passes_its_share_in_one_turn_is_held_to_it() {
     let share_bytes_max = 1_000_000;
     for shards in [1, 2] {
         let settings =
-            [("peer_bytes_per_address_max", "1000000"), ("max_message_bytes", "1000000")];
+            [("limits.memory.per_address", "1000000"), ("limits.message_bytes", "1000000")];
         let mut world = World::new(shards, &settings);
         let addresses: Vec<_> = (0..6).map(|number| [203, 0, 113, 5 + number]).collect();
         let mut clients = Vec::new();
@@ -373,7 +372,7 @@ fn each_address_that_passes_its_share_in_one_turn_is_held_to_it() {
 
 #[test]
 fn past_the_nodes_budget_the_largest_address_pays() {
-    let mut world = World::new(2, &[("peer_bytes_max", "1048576")]);
+    let mut world = World::new(2, &[("limits.memory.total", "1048576")]);
     let innocent = one_who_does_not_read(&mut world, [10, 0, 0, 1], 300_000);
     let crowd: Vec<_> =
         (0..7).map(|_| one_who_does_not_read(&mut world, [203, 0, 113, 5], 100_000)).collect();
@@ -387,8 +386,10 @@ fn past_the_nodes_budget_the_largest_address_pays() {
 
 #[test]
 fn who_sends_too_much_and_reads_hears_why_it_is_closed() {
-    let mut world =
-        World::new(1, &[("peer_bytes_per_address_max", "65536"), ("max_message_bytes", "1000000")]);
+    let mut world = World::new(
+        1,
+        &[("limits.memory.per_address", "65536"), ("limits.message_bytes", "1000000")],
+    );
     let client = world.client(0);
     let long = world.framed(client, &vec![0; 500_000]);
     world.bytes(client, &long[..60_000]);
@@ -401,8 +402,10 @@ fn who_sends_too_much_and_reads_hears_why_it_is_closed() {
 
 #[test]
 fn what_is_kept_for_sessions_that_are_away_counts() {
-    let mut world =
-        World::new(1, &[("peer_bytes_per_address_max", "150000"), ("resume_bytes_max", "100000")]);
+    let mut world = World::new(
+        1,
+        &[("limits.memory.per_address", "150000"), ("limits.session.resume_bytes", "100000")],
+    );
     let attacker = [203, 0, 113, 5];
     let mut away = Vec::new();
     for _ in 0..4 {
@@ -427,9 +430,9 @@ fn sessions_that_are_away_and_never_acknowledged_anything_fill_the_budget_of_the
     let mut world = World::new(
         1,
         &[
-            ("peer_bytes_per_address_max", "2000000"),
-            ("resume_bytes_max", "65536"),
-            ("messages_per_second_max", "0"),
+            ("limits.memory.per_address", "2000000"),
+            ("limits.session.resume_bytes", "65536"),
+            ("limits.session.messages.per_second", "0"),
         ],
     );
     let attacker = [203, 0, 113, 5];
@@ -459,7 +462,7 @@ fn sessions_that_are_away_and_never_acknowledged_anything_fill_the_budget_of_the
 
 #[test]
 fn clients_that_a_proxy_does_not_name_share_the_limits_of_one_address() {
-    let settings = [("trusted_proxies", "10.0.0.0/8"), ("connections_per_address_max", "2")];
+    let settings = [("trusted_proxies", "10.0.0.0/8"), ("limits.connections.per_address", "2")];
     let mut world = World::new(1, &settings);
     let mut upgrade = |headers: &str| {
         let client = world.connect(0);
@@ -467,7 +470,7 @@ fn clients_that_a_proxy_does_not_name_share_the_limits_of_one_address() {
     };
     assert!(upgrade("X-Forwarded-For: unknown\r\n"));
     assert!(upgrade("X-Forwarded-For: 203.0.113.5, _hidden\r\n"));
-    assert!(!upgrade("X-Forwarded-For: unknown\r\n"), "one past connections_per_address_max");
+    assert!(!upgrade("X-Forwarded-For: unknown\r\n"), "one past limits.connections.per_address");
     assert!(!upgrade("X-Forwarded-For: 203.0.113.5,\r\n"));
     // What a proxy opens for itself has no limits, and clients that are named have their own.
     for _ in 0..3 {
@@ -480,8 +483,10 @@ fn clients_that_a_proxy_does_not_name_share_the_limits_of_one_address() {
 
 #[test]
 fn a_proxy_names_the_clients_of_websockets() {
-    let mut world =
-        World::new(1, &[("trusted_proxies", "10.0.0.0/8"), ("connections_per_address_max", "2")]);
+    let mut world = World::new(
+        1,
+        &[("trusted_proxies", "10.0.0.0/8"), ("limits.connections.per_address", "2")],
+    );
     let mut upgrade = |named: &str| {
         let client = world.connect(0);
         let answer = world.ask_for_websocket(client, &format!("X-Forwarded-For: {named}\r\n"));

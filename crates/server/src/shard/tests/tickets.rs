@@ -337,7 +337,7 @@ fn sessions_of_a_user_that_end_while_a_ticket_is_decided_about_refuse_it() {
 
 #[test]
 fn a_ticket_that_nobody_decides_about_is_refused_in_time_and_valid_after_the_session() {
-    let mut world = World::new(1, &[("hello_timeout_ms", "1000")]);
+    let mut world = World::new(1, &[("timeouts.hello", "1000ms")]);
     let id = open_room(&mut world);
     let ticket = format!("later ann.{id}.once");
     let client = ticket_holder(&mut world, 0, Format::Packed);
@@ -358,7 +358,7 @@ fn a_ticket_that_nobody_decides_about_is_refused_in_time_and_valid_after_the_ses
 
 #[test]
 fn a_decision_that_comes_late_is_not_about_the_next_ticket() {
-    let mut world = World::new(1, &[("hello_timeout_ms", "1000")]);
+    let mut world = World::new(1, &[("timeouts.hello", "1000ms")]);
     let id = open_room(&mut world);
     world.banned.lock().unwrap().insert("later bob".to_owned());
     let client = ticket_holder(&mut world, 0, Format::Packed);

@@ -18,7 +18,7 @@ const TIMED_OUT: [Heard; 2] =
 #[test]
 fn hello_must_come_in_time() {
     for opening in [&b""[..], b"PF1\n", b"PF1\n\x05\0\0"] {
-        let mut world = World::new(1, &[("hello_timeout_ms", "1000")]);
+        let mut world = World::new(1, &[("timeouts.hello", "1000ms")]);
         let client = world.connect(0);
         world.wait(900);
         world.bytes(client, opening);
@@ -29,7 +29,7 @@ fn hello_must_come_in_time() {
         assert_eq!(world.heard(client), TIMED_OUT);
         assert_eq!(world.counters(0).hello_timeouts, 1);
     }
-    let mut world = World::new(1, &[("hello_timeout_ms", "1000")]);
+    let mut world = World::new(1, &[("timeouts.hello", "1000ms")]);
     let client = world.connect(0);
     world.upgrade(client, Format::Packed);
     world.wait(1100);
@@ -39,7 +39,7 @@ fn hello_must_come_in_time() {
 #[test]
 fn a_silent_client_is_asked_for_a_sign_of_life_and_then_let_go() {
     for websocket in [false, true] {
-        let mut world = World::new(1, &[("heartbeat_ms", "1000")]);
+        let mut world = World::new(1, &[("timeouts.heartbeat", "1000ms")]);
         let client =
             if websocket { world.websocket_client(0, Format::Packed) } else { world.client(0) };
         world.wait(490);
@@ -55,7 +55,7 @@ fn a_silent_client_is_asked_for_a_sign_of_life_and_then_let_go() {
 
 #[test]
 fn a_client_that_answers_stays() {
-    let mut world = World::new(1, &[("heartbeat_ms", "1000")]);
+    let mut world = World::new(1, &[("timeouts.heartbeat", "1000ms")]);
     let client = world.client(0);
     let mut pings = 0;
     for _ in 0..100 {
@@ -74,7 +74,7 @@ fn a_client_that_answers_stays() {
 
 #[test]
 fn a_client_that_speaks_is_not_asked() {
-    let mut world = World::new(1, &[("heartbeat_ms", "1000")]);
+    let mut world = World::new(1, &[("timeouts.heartbeat", "1000ms")]);
     let client = world.client(0);
     for _ in 0..100 {
         world.wait(100);
@@ -234,7 +234,7 @@ fn a_client_whose_input_waits_is_not_silent() {
 
 #[test]
 fn a_hello_is_in_time_that_waits_to_be_read() {
-    let mut world = World::new(1, &[("hello_timeout_ms", "2000")]);
+    let mut world = World::new(1, &[("timeouts.hello", "2000ms")]);
     let others: Vec<Client> = (0..120).map(|_| world.client(0)).collect();
     let connect = |world: &mut World, websocket| {
         let client = world.connect(0);
@@ -261,7 +261,7 @@ fn a_hello_is_in_time_that_waits_to_be_read() {
 
 #[test]
 fn who_has_to_decide_about_a_hello_that_waited_to_be_read_has_the_whole_time() {
-    let mut world = World::new(1, &[("hello_timeout_ms", "2000")]);
+    let mut world = World::new(1, &[("timeouts.hello", "2000ms")]);
     let others: Vec<Client> = (0..120).map(|_| world.client(0)).collect();
     let client = world.connect(0);
     let hello = Hello { token: SLOW_TOKEN.into(), ..Hello::new(Format::Packed) };
@@ -278,7 +278,7 @@ fn who_has_to_decide_about_a_hello_that_waited_to_be_read_has_the_whole_time() {
 
 #[test]
 fn a_message_is_complete_in_time_whose_end_waits_to_be_read() {
-    let mut world = World::new(1, &[("message_timeout_ms", "2000")]);
+    let mut world = World::new(1, &[("timeouts.message", "2000ms")]);
     let others: Vec<Client> = (0..120).map(|_| world.client(0)).collect();
     for is_whole in [true, false] {
         let client = world.client(0);
@@ -298,7 +298,7 @@ fn a_message_is_complete_in_time_whose_end_waits_to_be_read() {
 /// whole grace to come back.
 #[test]
 fn the_grace_counts_from_when_the_silence_was_noticed() {
-    let mut world = World::new(1, &[("session_grace_ms", "2000")]);
+    let mut world = World::new(1, &[("timeouts.reconnect", "2000ms")]);
     let mut ann = Wanderer::new(&mut world, 0, false, Format::Packed);
     ann.room_of(&mut world, "brisk", "");
     world.wait(3200);
@@ -440,7 +440,7 @@ fn a_client_that_reads_slowly_but_reads_is_not_silent() {
 
 #[test]
 fn a_connection_that_ends_waits_for_its_client_but_not_for_long() {
-    let mut world = World::new(1, &[("close_timeout_ms", "1000")]);
+    let mut world = World::new(1, &[("timeouts.close", "1000ms")]);
     let client = world.client(0);
     world.takes(client, 0);
     world.say(client, &[0xFF]);
@@ -465,7 +465,7 @@ fn rooms_tick_and_sync_at_their_rates() {
 
 #[test]
 fn a_shard_that_was_held_up_makes_up_for_some_ticks_and_skips_the_rest() {
-    let mut world = World::new(1, &[("catch_up_ticks_max", "5")]);
+    let mut world = World::new(1, &[("tuning.catch_up_ticks", "5")]);
     let client = world.client(0);
     world.room(client, "tick=50 sync=50");
     let before = world.counters(0);

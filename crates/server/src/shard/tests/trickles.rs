@@ -88,7 +88,7 @@ fn a_ping_between_fragments_is_a_sign_of_life() {
 
 #[test]
 fn before_the_hello_nothing_else_is_a_sign_of_life() {
-    let mut world = World::new(1, &[("hello_timeout_ms", "1000")]);
+    let mut world = World::new(1, &[("timeouts.hello", "1000ms")]);
     let client = world.connect(0);
     world.upgrade(client, Format::Packed);
     for _ in 0..12 {

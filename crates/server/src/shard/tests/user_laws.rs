@@ -102,7 +102,7 @@ struct Play {
 
 impl Play {
     fn new(one: OnePerUser, seed: u64) -> Self {
-        let settings = [("session_grace_ms", "1000"), ("resumes_per_minute_max", "100000")];
+        let settings = [("timeouts.reconnect", "1000ms"), ("tuning.resumes.per_minute", "100000")];
         let mut world = World::keeping_one(SHARDS, &settings, one);
         let rooms = [0, 1, 2].map(|shard| {
             let mut founder = Wanderer::new(&mut world, shard, false, Format::Packed);

@@ -154,7 +154,8 @@ fn of_two_hellos_at_the_same_instant_one_session_is_left() {
 
 #[test]
 fn a_second_session_takes_over_and_the_first_client_does_not_take_it_back() {
-    let mut world = World::keeping_one(2, &[("session_grace_ms", "1000")], OnePerUser::TakeOver);
+    let mut world =
+        World::keeping_one(2, &[("timeouts.reconnect", "1000ms")], OnePerUser::TakeOver);
     let mut phone = connected(&mut world, "ann", 0);
     let room = phone.room(&mut world, "");
     let id = phone.rooms[&room].id.clone();
@@ -190,7 +191,7 @@ fn a_second_session_takes_over_and_the_first_client_does_not_take_it_back() {
 #[test]
 fn a_client_that_lost_the_welcome_of_its_new_session_gets_another() {
     for one in [OnePerUser::TakeOver, OnePerUser::Refuse] {
-        let mut world = World::keeping_one(2, &[("session_grace_ms", "1000")], one);
+        let mut world = World::keeping_one(2, &[("timeouts.reconnect", "1000ms")], one);
         let mut ann = connected(&mut world, "ann", 0);
         ann.cut(&mut world, usize::MAX);
         world.wait(20_000);
@@ -205,7 +206,7 @@ fn a_client_that_lost_the_welcome_of_its_new_session_gets_another() {
 
 #[test]
 fn a_second_session_is_refused_as_long_as_the_first_is_there_or_away() {
-    let mut world = World::keeping_one(2, &[("session_grace_ms", "1000")], OnePerUser::Refuse);
+    let mut world = World::keeping_one(2, &[("timeouts.reconnect", "1000ms")], OnePerUser::Refuse);
     let mut first = connected(&mut world, "ann", 0);
     let refused = Return::Refused(ErrorCode::AlreadyHere);
     assert_eq!(user("ann").come_back(&mut world, 1), refused);

@@ -187,7 +187,7 @@ impl World {
             config.set(name, value).unwrap();
         }
         let banned = Banned::default();
-        let guests = Guests { name_bytes_max: config.name_bytes_max };
+        let guests = Guests { name_bytes_max: config.limits.name_bytes.player };
         let guests = Box::new(Gate(guests, Arc::clone(&banned)));
         let mut room_types = vec![room::room_type("test")];
         for (name, silence_ms, grace_ms) in [("brisk", 3000, 10_000), ("brisker", 1000, 2000)] {

@@ -13,8 +13,8 @@ use super::lines::lines;
 
 /// The setting of how long a node waits for connections that are closing, and its value here: the
 /// page is to reach the next server soon.
-const CLOSE_TIMEOUT: &str = "PLAYFIELD_CLOSE_TIMEOUT_MS";
-const CLOSE_TIMEOUT_MS: u32 = 100;
+const CLOSE_TIMEOUT: &str = "PLAYFIELD_TIMEOUTS_CLOSE";
+const SHORT: &str = "100ms";
 
 /// The setting of where a node listens.
 const LISTEN: &str = "PLAYFIELD_LISTEN";
@@ -77,7 +77,7 @@ impl Node {
         // A browser keeps connections that it does not use, for whose end a node waits at its own.
         // Here there is nothing left for them.
         if std::env::var_os(CLOSE_TIMEOUT).is_none() {
-            command.env(CLOSE_TIMEOUT, CLOSE_TIMEOUT_MS.to_string());
+            command.env(CLOSE_TIMEOUT, SHORT);
         }
         if let Some(pages) = &how.pages {
             command.env("PLAYFIELD_PAGES", pages);

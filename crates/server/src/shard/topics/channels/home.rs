@@ -43,7 +43,7 @@ impl Topics {
                 }
             }
             ChannelMail::ListMembers { shard, connection, request, name } => {
-                let members_max = out.env.node.config.members_listed_max;
+                let members_max = out.env.node.config.limits.listed.members;
                 let members = self.channels.home.members(&name, members_max);
                 self.mail_channel(
                     out,
@@ -60,7 +60,7 @@ impl Topics {
                 since,
                 count_max,
             } => {
-                let max = (count_max, out.env.node.config.history_listed_bytes_max);
+                let max = (count_max, out.env.node.config.tuning.history_listed_bytes);
                 let past = self.channels.home.past(&name, since, max, self.channels.now);
                 self.mail_channel(
                     out,
@@ -134,9 +134,10 @@ impl Topics {
         match out.env.node.check_publication(name, &payload) {
             Ok(()) => {
                 let home = out.home_of(name);
-                if out.outbound.outgoing[usize::from(home)].len() >= out.env.node.config.mailbox_max
+                if out.outbound.outgoing[usize::from(home)].len()
+                    >= out.env.node.config.limits.queues.mail
                 {
-                    let text = "mailbox_max: the mailbox of the channel's shard is full";
+                    let text = "limits.queues.mail: the mailbox of the channel's shard is full";
                     let error = Error::new(ErrorCode::Busy, text);
                     return self.refuse_publication(out, name, &error);
                 }
@@ -232,7 +233,7 @@ impl Topics {
         channel: u64,
         mail: impl Fn() -> ShardMail,
     ) -> u64 {
-        let mailbox_max = out.env.node.config.mailbox_max;
+        let mailbox_max = out.env.node.config.limits.queues.mail;
         let mut missed = 0;
         // Nothing can change the list meanwhile.
         for &(shard, subscribers) in self.channels.home.shards(channel) {
@@ -259,11 +260,14 @@ impl Outlet<'_> {
     fn too_many_channels(&mut self, full: Full) -> Error {
         let config = &self.env.node.config;
         let text = match full {
-            Full::Node => format!("channels_max: there are {} channels", config.channels_max),
+            Full::Node => format!(
+                "limits.channels.total: there are {} channels",
+                config.limits.channels.total
+            ),
             Full::Creator => {
                 self.env.counters.channels_refused_by_address += 1;
-                let most = config.channels_per_address_max;
-                format!("channels_per_address_max: your address has created {most} channels")
+                let most = config.limits.channels.per_address;
+                format!("limits.channels.per_address: your address has created {most} channels")
             }
         };
         Error::new(ErrorCode::Limit, text)

@@ -162,7 +162,7 @@ impl Topics {
 impl Outlet<'_> {
     /// A session was resumed: it has to subscribe again in time to stay a member.
     pub(in crate::shard) fn await_subscriptions(&mut self, key: ConnectionKey) {
-        let by = self.env.now + 2 * self.env.node.config.heartbeat();
+        let by = self.env.now + 2 * self.env.node.config.timeouts.heartbeat;
         let Some(session) = self.sessions.get_mut(key) else { return };
         if let Some(own) = session.channels()
             && !own.subscriptions.is_empty()

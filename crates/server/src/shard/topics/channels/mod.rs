@@ -63,11 +63,11 @@ pub(crate) fn payload_of(payload: playfield_room::Payload) -> Payload {
 impl ShardChannels {
     pub(crate) fn new(node: &Node, shard: u16, seed: u64, hasher: SeedableRandomState) -> Self {
         let max = TotalsMax {
-            channels: node.config.channels_max,
-            history_bytes: node.config.channel_history_bytes_max,
+            channels: node.config.limits.channels.total,
+            history_bytes: node.config.limits.history_bytes.total,
         };
         let totals = Arc::clone(&node.channel_totals);
-        let linger = node.config.channel_linger();
+        let linger = node.config.timeouts.channel;
         Self {
             home: Channels::new((shard, node.shards), (seed, hasher), linger, totals, max),
             local: HashMap::new(),

@@ -9,6 +9,7 @@ use playfield_wire::{ErrorCode, RequestNumber, excerpt};
 
 use crate::addresses::Pace;
 use crate::channel::{Asker, ChannelRule, Member, Payload};
+use crate::config::RateLimit;
 use crate::node::Node;
 use crate::panics::guard;
 use crate::shard::allowance::Rate;
@@ -34,10 +35,12 @@ enum Wish {
 impl Node {
     /// The rule of the channel of this name.
     pub(crate) fn channel_rule(&self, name: &str) -> Result<&Arc<ChannelRule>, Error> {
-        let bytes_max = self.config.channel_name_bytes_max;
+        let bytes_max = self.config.limits.name_bytes.channel;
         if name.len() > bytes_max {
-            let text =
-                format!("channel_name_bytes_max: a name of {} bytes, past {bytes_max}", name.len());
+            let text = format!(
+                "limits.name_bytes.channel: a name of {} bytes, past {bytes_max}",
+                name.len()
+            );
             return Err(Error::new(ErrorCode::Limit, text));
         }
         self.channel_rules.of(name).ok_or_else(|| {
@@ -60,10 +63,10 @@ impl Node {
     }
 
     fn check_size(&self, bytes: usize) -> Result<(), Error> {
-        let bytes_max = self.config.publication_bytes_max;
+        let bytes_max = self.config.limits.payload_bytes;
         if bytes > bytes_max {
             let text =
-                format!("publication_bytes_max: a payload of {bytes} bytes, past {bytes_max}");
+                format!("limits.payload_bytes: a payload of {bytes} bytes, past {bytes_max}");
             return Err(Error::new(ErrorCode::Limit, text));
         }
         Ok(())
@@ -93,7 +96,7 @@ impl SessionChannels {
         &mut self,
         name: &str,
         now: Duration,
-        per_minute_max: u64,
+        limit: RateLimit,
         address_may: impl FnOnce() -> Result<(), Error>,
     ) -> Result<(), Error> {
         if self.subscriptions.iter().any(|subscription| *subscription.name == *name)
@@ -101,7 +104,7 @@ impl SessionChannels {
         {
             return Ok(());
         }
-        let rate = Rate::per_minute("channels_opened_per_minute_max", per_minute_max);
+        let rate = Rate::new("limits.session.channels_opened", limit);
         self.opened.check(now, rate)?;
         address_may()?;
         self.opened.take(now, rate);
@@ -170,10 +173,10 @@ impl Topics {
             }
             Some(&Stage::Away { channel }) => member_of = Some(channel),
             None => {
-                let subscriptions_max = node.config.subscriptions_per_session_max;
+                let subscriptions_max = node.config.limits.session.subscriptions;
                 if own.subscriptions.len() >= subscriptions_max {
                     let text = format!(
-                        "subscriptions_per_session_max: the session has {subscriptions_max}"
+                        "limits.session.subscriptions: the session has {subscriptions_max}"
                     );
                     return Err(Error::new(ErrorCode::Limit, text));
                 }
@@ -277,7 +280,7 @@ impl Topics {
         since: Option<Position>,
         limit: u32,
     ) {
-        let listed_max = out.env.node.config.history_listed_max;
+        let listed_max = out.env.node.config.limits.listed.publications;
         let count_max = if limit == 0 { listed_max } else { listed_max.min(limit as usize) };
         match out.admit_to_channel(key, name, Wish::History) {
             Ok(rule) => {
@@ -334,21 +337,17 @@ impl Outlet<'_> {
         let session = self.sessions.get_mut(key).ok_or_else(gone)?;
         let own: &mut SessionChannels = session.extras_mut().channels.get_or_insert_default();
         let config = &node.config;
-        let (allowance, setting, count) = match wish {
-            Wish::Subscribe => {
-                let count = config.subscribes_per_second_max;
-                (&mut own.subscribes, "subscribes_per_second_max", count)
-            }
+        let (allowance, setting, limit) = match wish {
+            Wish::Subscribe => (&mut own.subscribes, "tuning.subscribes", config.tuning.subscribes),
             Wish::Publish => {
-                let count = config.publishes_per_second_max;
-                (&mut own.publishes, "publishes_per_second_max", count)
+                let limit = config.limits.session.publishes;
+                (&mut own.publishes, "limits.session.publishes", limit)
             }
             Wish::Members | Wish::History => {
-                let count = config.channel_reads_per_second_max;
-                (&mut own.reads, "channel_reads_per_second_max", count)
+                (&mut own.reads, "tuning.channel_reads", config.tuning.channel_reads)
             }
         };
-        let rate = Rate::per_second(setting, count);
+        let rate = Rate::new(setting, limit);
         allowance.check(now, rate)?;
         allowance.take(now, rate);
         let rule = node.channel_rule(name)?;
@@ -362,7 +361,7 @@ impl Outlet<'_> {
             let rule = Arc::clone(rule);
             if let (Wish::Subscribe | Wish::Publish, Some(own)) = (wish, session.channels()) {
                 let counters = &mut self.env.counters;
-                own.open(name, now, config.channels_opened_per_minute_max, || {
+                own.open(name, now, config.limits.session.channels_opened, || {
                     let may = address.take(Pace::Channel, now);
                     counters.channels_refused_by_address += u64::from(may.is_err());
                     may

@@ -26,7 +26,7 @@ impl Topics {
         channel: u64,
         publication: &Publication,
     ) {
-        let outbox_bytes_max = out.env.node.config.outbox_bytes_max;
+        let outbox_bytes_max = out.env.node.config.limits.session.outbox_bytes.max;
         let (topics, connections, env) = (&mut *self, &mut *out.links, &mut *out.env);
         let (channels, counters) = (&mut topics.channels, &mut env.counters);
         let frames = &mut channels.frames;
@@ -214,7 +214,7 @@ impl Topics {
         let Ok(rule) = out.env.node.channel_rule(name).cloned() else { return };
         let mut start = start;
         let waiting = out.links.waiting_bytes(key);
-        let outbox_bytes_max = out.env.node.config.outbox_bytes_max;
+        let outbox_bytes_max = out.env.node.config.limits.session.outbox_bytes.max;
         out.env.counters.publications_dropped += promise(&mut start, waiting, outbox_bytes_max);
         let Start { channel, epoch, offset, recovered, publications, members } = start;
         let new = || LocalChannel { rule: Arc::clone(&rule), subscribers: Vec::new() };

@@ -79,9 +79,10 @@ impl Node {
             };
             return Err(Error::new(ErrorCode::BadPayload, text));
         }
-        let (bytes, bytes_max) = (payload.as_slice().len(), self.config.command_bytes_max);
+        let (bytes, bytes_max) = (payload.as_slice().len(), self.config.limits.payload_bytes);
         if bytes > bytes_max {
-            let text = format!("command_bytes_max: a command of {bytes} bytes, past {bytes_max}");
+            let text =
+                format!("limits.payload_bytes: a command of {bytes} bytes, past {bytes_max}");
             return Err(Error::new(ErrorCode::Limit, text));
         }
         Ok(())
@@ -121,12 +122,12 @@ impl Topics {
         fleet.push(to, payload, |shard, mail| {
             let is_here = shard == out.env.shard;
             let is_full = if is_here {
-                self.devices.posts.len() >= node.config.mailbox_max
+                self.devices.posts.len() >= node.config.limits.queues.mail
             } else {
                 out.outbound.congested[usize::from(shard)]
             };
             if is_full {
-                let text = "mailbox_max: the mailbox of the device's shard is full";
+                let text = "limits.queues.mail: the mailbox of the device's shard is full";
                 return Err(Error::new(ErrorCode::Busy, text));
             }
             self.devices.posts.push_back((shard, mail));
@@ -222,10 +223,12 @@ impl Topics {
                 bodies.len() - 1
             });
             let body = &bodies[at].1;
-            let bytes_max = out.env.node.config.outbox_bytes_max;
+            let bytes_max = out.env.node.config.limits.session.outbox_bytes.max;
             let unsent = connection.unsent();
             if !connection.held && unsent > 0 && unsent + body.len() > bytes_max {
-                let text = format!("outbox_bytes_max: more than {bytes_max} bytes are unsent");
+                let text = format!(
+                    "limits.session.outbox_bytes.max: more than {bytes_max} bytes are unsent"
+                );
                 out.links.doom(out.env, key, ErrorCode::TooSlow, text);
                 continue;
             }
@@ -245,13 +248,12 @@ impl Topics {
         ask: u64,
         wait: Duration,
     ) -> bool {
-        let unanswered_max = out.env.node.config.commands_unanswered_max;
+        let unanswered_max = out.env.node.config.limits.device.commands;
         let Some(own) = self.devices.get_mut(key) else { return false };
         if own.unanswered.len() >= unanswered_max {
             out.refuse_command(Some((ask, wait)), || {
-                let text = format!(
-                    "commands_unanswered_max: {unanswered_max} requests to the device wait"
-                );
+                let text =
+                    format!("limits.device.commands: {unanswered_max} requests to the device wait");
                 Error::new(ErrorCode::Busy, text)
             });
             return false;
