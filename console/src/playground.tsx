@@ -61,7 +61,7 @@ function Joined({ node, id }: { node: Overview; id: string }) {
     const made = new Client(text("url"), {
       name: text("name"),
       ...(text("token") ? { token: text("token") } : {}),
-      reconnectForMs: 10_000,
+      reconnectTimeoutMs: 10_000,
     });
     client.current = made;
     made.onStatus((status, said) => say(status === said ? status : `${status}: ${said}`));

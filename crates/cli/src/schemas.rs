@@ -85,7 +85,7 @@ pub(crate) fn of_node(url: &str, room_type: &str, roots: &[Vec<u8>]) -> io::Resu
 }
 
 async fn ask(url: &str, room_type: &str, roots: &[Vec<u8>]) -> Result<RoomSchema, Error> {
-    let connect = connect(url).reconnect_for(Duration::ZERO);
+    let connect = connect(url).reconnect_timeout(Duration::ZERO);
     let connect = roots.iter().fold(connect, |connect, root| connect.root_certificate(root));
     let connection = connect.await?;
     let schema = connection.schema(room_type).await?;

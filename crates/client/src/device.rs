@@ -36,7 +36,7 @@ impl Connection {
         metadata: &[(&str, &str)],
         tags: &[&str],
     ) -> Result<Device, Error> {
-        let commands = Arc::new(Queue::new(self.kept));
+        let commands = Arc::new(Queue::new(self.queue_limits));
         let id = device.to_owned();
         let (device, queue) = (id.clone(), Arc::clone(&commands));
         let own = |text: &str| text.to_owned();

@@ -265,7 +265,7 @@ impl Error {
     }
 
     /// Returns whether the node did not send a room's schema in time; see
-    /// [`Connect::schema_timeout`](crate::Connect::schema_timeout).
+    /// [`Connect::timeout`](crate::Connect::timeout).
     #[must_use]
     pub fn is_timed_out(&self) -> bool {
         matches!(self.kind, Kind::NoSchema { .. })
@@ -387,7 +387,7 @@ impl fmt::Display for Error {
             Kind::NoSchema { room_type, waited } => write!(
                 f,
                 "the node did not send the schema of the room type {room_type:?} \
-                 within {waited:?}; try again, or set a longer schema_timeout"
+                 within {waited:?}; try again, or set a longer timeout"
             ),
             Kind::Command(error) => error.fmt(f),
             Kind::Lost => f.write_str(

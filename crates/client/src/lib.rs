@@ -87,4 +87,6 @@ pub use payload::Payload;
 pub use playfield_state::{Change, ChangeKind, Path, PathStep, Pattern};
 pub use playfield_wire::{ErrorCode, RequestNumber, RoomNumber};
 #[cfg(feature = "tokio")]
+pub use queue::QueueLimits;
+#[cfg(feature = "tokio")]
 pub use room::{Changes, Dynamic, DynamicCopy, Kind, Room, RoomEvent, StateRef, Subscription};

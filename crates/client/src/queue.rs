@@ -11,19 +11,30 @@ use tokio::sync::Notify;
 /// bytes beside these, so four times the bytes of all messages is always enough.
 pub(crate) const EVENT_BYTES: usize = 24;
 
-/// How much a room, a channel, a device or a listener keeps until it is taken out.
+/// How much a room, a channel, a device or a listener keeps until it is taken out. Past that the
+/// oldest are dropped, which the next call that takes one out reports; the newest is always kept.
 #[derive(Clone, Copy, Debug)]
-pub struct Kept {
-    /// The most events or changes.
+pub struct QueueLimits {
+    /// The most events of a room or a channel, changes of a listener, or commands to a device, at
+    /// least 1. A room keeps more events while they are short. Default: 1024.
     pub events_max: usize,
-    /// More events are kept while they have no more bytes than this.
+    /// The most bytes of events that a room keeps past `events_max`. An event counts for its
+    /// payload and 24 bytes. A client that comes back gets all events of its absence at once, so
+    /// keep at least four times the node's `limits.session.resume_bytes`. Default: 1 MiB, which is
+    /// that for a node's default settings.
     pub event_bytes_max: usize,
     /// The most bytes of events or commands, however few they are, if that is more than
-    /// `event_bytes_max`.
+    /// `event_bytes_max`. Refusals of sends count with their texts. Default: 64 MiB.
     pub queue_bytes_max: usize,
 }
 
-impl Kept {
+impl Default for QueueLimits {
+    fn default() -> Self {
+        Self { events_max: 1024, event_bytes_max: 1 << 20, queue_bytes_max: 64 << 20 }
+    }
+}
+
+impl QueueLimits {
     /// The most bytes that are kept, but for the newest event alone.
     pub fn bytes_max(self) -> usize {
         self.queue_bytes_max.max(self.event_bytes_max)
@@ -108,7 +119,7 @@ pub enum Next<T> {
 impl<T> Queue<T> {
     /// A queue that keeps so much.
     #[must_use]
-    pub fn new(kept: Kept) -> Self {
+    pub fn new(kept: QueueLimits) -> Self {
         let inner = Inner { waiting: VecDeque::new(), bytes: 0, missed: 0, has_ended: false };
         let (most, bytes_max) = (kept.events_max.max(1), kept.bytes_max());
         Self { inner: Monitor::new(inner), most, bytes_max }

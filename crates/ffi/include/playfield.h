@@ -217,7 +217,7 @@ typedef enum pf_option {
     PF_OPTION_TIMEOUT_MS = 15,
     // How long to try to restore a lost connection, in milliseconds; 0 does not try. Default:
     // 60,000.
-    PF_OPTION_RECONNECT_FOR_MS = 16,
+    PF_OPTION_RECONNECT_TIMEOUT_MS = 16,
     // The wait before the first attempt to restore a connection, in milliseconds. Default: 100.
     PF_OPTION_BACKOFF_FIRST_MS = 17,
     // The longest wait between attempts, in milliseconds. Default: 5,000.

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use playfield_client::poll::{Kept, Next, Queue};
+use playfield_client::poll::{Next, Queue, QueueLimits};
 use playfield_client::session::{Session, Subscribed, SubscriptionNumber};
 use playfield_client::{MemberInfo, Position, RequestNumber};
 use playfield_wire::TreeFormat;
@@ -42,7 +42,7 @@ impl ChannelCell {
         client: &Arc<ClientCell>,
         number: SubscriptionNumber,
         since: Option<Position>,
-        kept: Kept,
+        kept: QueueLimits,
     ) -> Outcome<(u64, Arc<Self>)> {
         let cell = Arc::new(Self {
             member: Member::of(client),
@@ -55,7 +55,7 @@ impl ChannelCell {
         Ok((handle, cell))
     }
 
-    pub(crate) fn announces(&self, kept: &Kept) -> bool {
+    pub(crate) fn announces(&self, kept: &QueueLimits) -> bool {
         self.member.announces(kept.events_max + 1)
     }
 

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use playfield_client::RoomNumber;
-use playfield_client::poll::{Kept, Next, Queue};
+use playfield_client::poll::{Next, Queue, QueueLimits};
 use playfield_client::session::Session;
 use playfield_wire::server;
 use serde_json::Value;
@@ -53,7 +53,7 @@ impl DeviceCell {
         id: String,
         is_new: bool,
         is_bytes: bool,
-        kept: Kept,
+        kept: QueueLimits,
     ) -> Outcome<(u64, Arc<Self>)> {
         let cell = Arc::new(Self {
             member: Member::of(client),
@@ -78,7 +78,7 @@ impl DeviceCell {
         dropped.into_iter().filter_map(|(_, command)| command).collect()
     }
 
-    pub(crate) fn announces(&self, kept: &Kept) -> bool {
+    pub(crate) fn announces(&self, kept: &QueueLimits) -> bool {
         self.member.announces(kept.events_max + 1)
     }
 

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-use playfield_client::poll::{EventPayload, Kept, Room, RoomNews};
+use playfield_client::poll::{EventPayload, QueueLimits, Room, RoomNews};
 use playfield_client::session::Session;
 use playfield_client::{Change, ChangeKind, Changes, DynamicCopy, Error, Pattern};
 use playfield_wire::TreeFormat;
@@ -126,7 +126,7 @@ impl RoomCell {
         !self.is_moving.swap(true, Ordering::AcqRel)
     }
 
-    pub(crate) fn announces(&self, kept: &Kept) -> bool {
+    pub(crate) fn announces(&self, kept: &QueueLimits) -> bool {
         self.member.announces(kept.events_max.max(kept.event_bytes_max / EVENT_BYTES) + 1)
     }
 

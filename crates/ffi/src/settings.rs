@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use playfield_client::poll::{self, Kept};
+use playfield_client::poll::{self, QueueLimits};
 
 use crate::client::{ClientCell, PfClient};
 use crate::failure::{Failure, Outcome, PfCode, call};
@@ -35,7 +35,7 @@ pub enum PfOption {
     TimeoutMs = 15,
     /// How long to try to restore a lost connection, in milliseconds; 0 does not try. Default:
     /// 60,000.
-    ReconnectForMs = 16,
+    ReconnectTimeoutMs = 16,
     /// The wait before the first attempt to restore a connection, in milliseconds. Default: 100.
     BackoffFirstMs = 17,
     /// The longest wait between attempts, in milliseconds. Default: 5,000.
@@ -51,18 +51,21 @@ pub(crate) struct Settings {
     pub(crate) url: String,
     pub(crate) root_certificates: Vec<Vec<u8>>,
     pub(crate) connect: poll::Settings,
-    kept: Kept,
+    kept: QueueLimits,
 }
 
 impl Settings {
     pub(crate) fn new(url: &str) -> Self {
-        let kept =
-            Kept { events_max: 1 << 14, event_bytes_max: 1 << 20, queue_bytes_max: 64 << 20 };
+        let kept = QueueLimits {
+            events_max: 1 << 14,
+            event_bytes_max: 1 << 20,
+            queue_bytes_max: 64 << 20,
+        };
         let (url, root_certificates) = (url.to_owned(), Vec::new());
         Self { url, root_certificates, connect: poll::Settings::default(), kept }
     }
 
-    pub(crate) fn kept(&self) -> Kept {
+    pub(crate) fn kept(&self) -> QueueLimits {
         self.kept
     }
 }
@@ -140,8 +143,8 @@ pub extern "C" fn pf_client_set_number(client: PfClient, option: u32, value: u64
                 option if option == PfOption::EventBytesMax as u32 => kept.event_bytes_max = size,
                 option if option == PfOption::QueueBytesMax as u32 => kept.queue_bytes_max = size,
                 option if option == PfOption::TimeoutMs as u32 => connect.patience.timeout = time,
-                option if option == PfOption::ReconnectForMs as u32 => {
-                    connect.patience.reconnect_for = time;
+                option if option == PfOption::ReconnectTimeoutMs as u32 => {
+                    connect.patience.reconnect_timeout = time;
                 }
                 option => return Err(unknown(option, "a number")),
             }

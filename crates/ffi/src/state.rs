@@ -5,7 +5,7 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::Instant;
 
-use playfield_client::poll::{Buffers, Connection, Kept, NumberMap, Room};
+use playfield_client::poll::{Buffers, Connection, NumberMap, QueueLimits, Room};
 use playfield_client::session::{CommandError, Session, SubscriptionNumber};
 use playfield_client::{Error, Position, RequestNumber, RoomNumber};
 use playfield_wire::server;
@@ -258,7 +258,7 @@ pub(crate) struct State {
     pub(crate) token_request: u64,
     pub(crate) counts: PfStatistics,
     pub(crate) unconfirmed: u64,
-    pub(crate) kept: Kept,
+    pub(crate) kept: QueueLimits,
     requests: u64,
     pub(crate) is_corked: bool,
     /// Until when a thread waits for the socket.

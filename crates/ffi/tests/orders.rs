@@ -245,7 +245,7 @@ fn connecting(url: &str, set: &[(PfOption, u64)]) -> PfClient {
     unsafe {
         assert_eq!(pf_client_new(text(url), &raw mut client), PfCode::Ok);
     }
-    for &(option, value) in set.iter().chain([&(PfOption::ReconnectForMs, 0)]) {
+    for &(option, value) in set.iter().chain([&(PfOption::ReconnectTimeoutMs, 0)]) {
         assert_eq!(pf_client_set_number(client, option as u32, value), PfCode::Ok);
     }
     assert_eq!(pf_client_connect(client), PfCode::Ok);

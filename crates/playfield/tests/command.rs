@@ -288,7 +288,7 @@ impl Node {
         runtime.expect("a runtime").block_on(async {
             // Nobody waits for a node that is gone.
             let connect = client::connect(&format!("tcp://{}", self.address));
-            act(&connect.reconnect_for(Duration::ZERO).await?).await
+            act(&connect.reconnect_timeout(Duration::ZERO).await?).await
         })
     }
 

@@ -355,7 +355,7 @@ fn key(bot: u32) -> String {
 }
 
 async fn connect(url: &str) -> std::result::Result<Connection, client::Error> {
-    client::connect(url).reconnect_for(Duration::ZERO).timeout(Duration::from_secs(20)).await
+    client::connect(url).reconnect_timeout(Duration::ZERO).timeout(Duration::from_secs(20)).await
 }
 
 /// Trades until the world is over, over whichever node there is. Its build is that from before the

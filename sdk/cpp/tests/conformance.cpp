@@ -298,7 +298,7 @@ private:
             };
         }
         if (step["reconnects"] && !step["reconnects"].as<bool>()) {
-            options.reconnect_for = std::chrono::milliseconds(0);
+            options.reconnect_timeout = std::chrono::milliseconds(0);
         }
         options.backoff_first = std::chrono::milliseconds(5);
         options.backoff_most = std::chrono::milliseconds(20);

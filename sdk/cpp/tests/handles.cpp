@@ -27,7 +27,7 @@ static void null_pointers_and_bad_text() {
     CHECK_EQUAL(pf_client_set_number(client, PF_OPTION_NAME, 1), PF_CODE_ARGUMENT);
     CHECK_EQUAL(pf_client_set_number(client, PF_OPTION_EVENTS_MAX, UINT64_MAX), PF_CODE_OK);
     CHECK_EQUAL(pf_client_set_number(client, PF_OPTION_TIMEOUT_MS, UINT64_MAX), PF_CODE_OK);
-    CHECK_EQUAL(pf_client_set_number(client, PF_OPTION_RECONNECT_FOR_MS, UINT64_MAX), PF_CODE_OK);
+    CHECK_EQUAL(pf_client_set_number(client, PF_OPTION_RECONNECT_TIMEOUT_MS, UINT64_MAX), PF_CODE_OK);
     CHECK_EQUAL(pf_client_set_number(client, PF_OPTION_BACKOFF_FIRST_MS, UINT64_MAX), PF_CODE_OK);
     CHECK_EQUAL(pf_client_connect(client), PF_CODE_OK);
     CHECK_EQUAL(pf_client_set_text(client, PF_OPTION_NAME, pf_str("x")), PF_CODE_USAGE);

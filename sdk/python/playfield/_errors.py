@@ -45,7 +45,7 @@ class SchemaError(PlayfieldError, ValueError):
 
 class SessionEnded(PlayfieldError):
     """The session is over. ``code`` is ``left`` if this client has closed it, and ``connection_lost``
-    if the connection could not be restored in ``reconnect_for`` seconds."""
+    if the connection could not be restored in ``reconnect_timeout`` seconds."""
 
     def __init__(self, text: str, code: str | None = None) -> None:
         super().__init__(text, code)

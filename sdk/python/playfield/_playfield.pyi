@@ -159,7 +159,7 @@ class Core:
         token: bytes,
         *,
         renews_token: bool,
-        reconnect_for: float,
+        reconnect_timeout: float,
         timeout: float,
         backoff: tuple[float, float],
     ) -> Core: ...

@@ -758,7 +758,7 @@ class connect:
       ``exp`` of a JSON Web Token.
     - ``ssl``: an ``ssl.SSLContext`` for ``tls`` and ``wss``.
     - ``open_timeout`` (10): the limit of an attempt to connect, and of one to get a token.
-    - ``reconnect_for`` (60): for how long to try to restore a lost connection. With 0 the session
+    - ``reconnect_timeout`` (60): for how long to try to restore a lost connection. With 0 the session
       ends with the connection.
     - ``backoff`` (0.1, 5): the wait before the first attempt to restore it, which doubles with each
       attempt, and the longest. The client waits for a random part of it.
@@ -778,7 +778,7 @@ class connect:
         token: Token = b"",
         ssl: _ssl.SSLContext | None = None,
         open_timeout: float | None = 10.0,
-        reconnect_for: float = 60.0,
+        reconnect_timeout: float = 60.0,
         backoff: tuple[float, float] = (0.1, 5.0),
         again: bool = False,
     ) -> None:
@@ -788,7 +788,7 @@ class connect:
             "name": name,
             "token": token,
             "ssl": ssl,
-            "reconnect_for": reconnect_for,
+            "reconnect_timeout": reconnect_timeout,
             "timeout": float("inf") if open_timeout is None else open_timeout,
             "backoff": tuple(backoff),
             "again": again,

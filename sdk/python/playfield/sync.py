@@ -355,7 +355,7 @@ def connect(
     token: Token = b"",
     ssl: SSLContext | None = None,
     open_timeout: float | None = 10.0,
-    reconnect_for: float = 60.0,
+    reconnect_timeout: float = 60.0,
     backoff: tuple[float, float] = (0.1, 5.0),
     again: bool = False,
 ) -> Client:
@@ -372,7 +372,7 @@ def connect(
         token=token,
         ssl=ssl,
         open_timeout=open_timeout,
-        reconnect_for=reconnect_for,
+        reconnect_timeout=reconnect_timeout,
         backoff=backoff,
         again=again,
     )

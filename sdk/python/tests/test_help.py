@@ -56,7 +56,7 @@ def test_both_clients_have_the_same(asynchronous, blocking):
         assert list(theirs.parameters) == [one for one in ours.parameters if one != "timeout"]
     for connect in [playfield.sync.connect, playfield.connect]:
         assert list(inspect.signature(connect).parameters) == [
-            "url", "name", "token", "ssl", "open_timeout", "reconnect_for", "backoff",
+            "url", "name", "token", "ssl", "open_timeout", "reconnect_timeout", "backoff",
             "again",
         ]  # fmt: skip
 

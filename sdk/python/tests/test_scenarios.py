@@ -130,7 +130,7 @@ async def connect(controls, step, transport, clients, connect_by):
     link = await control(controls, f"/link{node}")
     how = {"name": step.get("name", step["client"]), "token": step.get("token", "")}
     if not step.get("reconnects", True):
-        how["reconnect_for"] = 0
+        how["reconnect_timeout"] = 0
     if "tokens" in step:
         tokens = itertools.chain(step["tokens"], itertools.repeat(step["tokens"][-1]))
         how["token"] = lambda: next(tokens)

@@ -110,12 +110,12 @@ def test_a_session_that_goes_on_is_told_with_what_is_lost(run, example):
     run(main())
 
 
-@pytest.mark.parametrize("reconnect_for", [0, 0.2])
-def test_it_gives_up_in_the_end(run, example, reconnect_for):
+@pytest.mark.parametrize("reconnect_timeout", [0, 0.2])
+def test_it_gives_up_in_the_end(run, example, reconnect_timeout):
     async def main():
         async with gate(example("cards")) as way:
             client = await playfield.connect(
-                f"tcp://{way.address}", reconnect_for=reconnect_for, backoff=(0.01, 0.01)
+                f"tcp://{way.address}", reconnect_timeout=reconnect_timeout, backoff=(0.01, 0.01)
             )
             table = await client.create("table")
             events = client.events()
@@ -125,7 +125,7 @@ def test_it_gives_up_in_the_end(run, example, reconnect_for):
             assert client.status == "ended" and client.ended.code == "connection_lost"
             found = [event async for event in events]
             assert isinstance(found[-1], Ended)
-            if reconnect_for:
+            if reconnect_timeout:
                 # However many attempts there was time for; why the last failed is in the error.
                 kinds = [type(event) for event in found[:-1]]
                 assert kinds == [Lost] + [AttemptFailed] * (len(found) - 2)
@@ -197,7 +197,7 @@ def test_a_token_is_asked_for_when_it_is_about_to_expire_and_not_for_each_connec
 
 
 def test_blocking_code_waits_for_a_status(example):
-    with playfield.sync.connect(f"tcp://{example('cards')}", reconnect_for=30) as client:
+    with playfield.sync.connect(f"tcp://{example('cards')}", reconnect_timeout=30) as client:
         client.wait_for("connected")
         table, events = client.create("table"), client.events()
         with pytest.raises(TimeoutError):

@@ -248,7 +248,7 @@ export function makeConnection(
       // A node that takes the session back and ends at once is not asked ever faster.
       if (took > LASTING_MS || (isResumed && hasProgress)) attempts = 0;
     } else if (!isHidden()) tried += Math.min(took, ATTEMPT_MS_MAX);
-    const left = (how.reconnectForMs ?? 60_000) - tried;
+    const left = (how.reconnectTimeoutMs ?? 60_000) - tried;
     if (left <= 0) return end(code, wasWelcome ? `${text}; it could not be reached again` : text);
     const kept = grace() && lostAt! + grace() - now();
     // The last attempt within the grace comes shortly before its end.

@@ -276,7 +276,7 @@ export interface ConnectHow {
    * page is hidden, or the device asleep, does not count. 60,000 without it; with 0 the first
    * failure is the end.
    */
-  reconnectForMs?: number;
+  reconnectTimeoutMs?: number;
   /**
    * The wait before the first attempt to restore a lost connection, which doubles with each
    * attempt. The client waits for a random part of it, and less while the node still keeps the

@@ -162,7 +162,7 @@ test("what no node may send ends the connection with a code, and fails what wait
     const client = new Client("ws://node", {
       on,
       format: "json",
-      reconnectForMs: 0,
+      reconnectTimeoutMs: 0,
       WebSocket: Socket,
     });
     const node = Socket.last.open();

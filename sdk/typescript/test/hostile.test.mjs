@@ -15,7 +15,7 @@ function start(format, story) {
   const ended = [], reports = [];
   const on = { ended: (code, text) => ended.push([code, text]) };
   const WebSocket = format === "json" ? Socket : PackedSocket;
-  const client = new Client("ws://node", { format, on, reconnectForMs: 0, WebSocket });
+  const client = new Client("ws://node", { format, on, reconnectTimeoutMs: 0, WebSocket });
   const { connection } = client, node = Socket.last.open();
   const room = connection.join("lab");
   room.onOutOfStep((error) => reports.push(error));
@@ -239,7 +239,7 @@ test("times that are no times, and longer ones than timers take, do no harm", as
   t.mock.timers.enable({ apis: ["setTimeout"] });
   for (const wait of ["x", -1e12, null, {}]) {
     const ended = [], on = { ended: (code) => ended.push(code) };
-    const how = { format: "json", on, reconnectForMs: 500, WebSocket: Socket };
+    const how = { format: "json", on, reconnectTimeoutMs: 500, WebSocket: Socket };
     const client = new Client("ws://node", how);
     for (let attempt = 0; attempt < 50 && client.status !== "ended"; attempt++) {
       const node = Socket.last;

@@ -170,7 +170,7 @@ impl<'a> Play<'a> {
                 .deflate(true)
                 .backoff(Duration::from_millis(5), Duration::from_millis(20));
             if step.get("reconnects") == Some(&Value::Bool(false)) {
-                connecting = connecting.reconnect_for(Duration::ZERO);
+                connecting = connecting.reconnect_timeout(Duration::ZERO);
             }
             if tls && step.get("trusts") != Some(&Value::Bool(false)) {
                 let certificate = control(self.controls, &format!("/certificate{way}")).await?;

@@ -209,8 +209,10 @@ impl Subscribing {
 
     async fn begin(self) -> Result<Channel, Error> {
         let Self { connection, channel, since, presence } = self;
-        let shared =
-            Arc::new(Shared { queue: Queue::new(connection.kept), position: Mutex::new(since) });
+        let shared = Arc::new(Shared {
+            queue: Queue::new(connection.queue_limits),
+            position: Mutex::new(since),
+        });
         let (name, subscriber) = (channel.clone(), Arc::clone(&shared));
         let subscribe = move |task: &mut Task, answer| {
             task.subscribe(&channel, since, presence, subscriber, answer);

@@ -19,8 +19,11 @@ use super::token::Token;
 use crate::Error;
 use crate::dial::Dialer;
 use crate::ending::Fate;
-use crate::queue::Kept;
+use crate::queue::QueueLimits;
 use crate::session::{ClientConfig, Patience, Session};
+
+/// The most commands that may be queued: methods wait while the queue is full.
+const COMMANDS_MAX: usize = 1024;
 
 /// Connects to a node: `tcp://host:port` for native framing, over TLS `tls://host:port` (default
 /// port 7350 for both); `ws://host:port/path` for WebSocket, over TLS `wss://host:port/path`
@@ -45,11 +48,9 @@ pub fn connect(url: &str) -> Connect {
         token: Token::Text(Vec::new()),
         deflate: false,
         message_bytes_max: 16 << 20,
-        commands_max: 1024,
-        kept: Kept { events_max: 1024, event_bytes_max: 1 << 20, queue_bytes_max: 64 << 20 },
+        queue_limits: QueueLimits::default(),
         schemas: Vec::new(),
         patience: Patience::default(),
-        schema_timeout: Duration::from_secs(10),
         root_certificates: Vec::new(),
     }
 }
@@ -61,7 +62,7 @@ pub fn connect(url: &str) -> Connect {
 /// [time limit](Self::timeout), or the node [refuses](Error::is_refused), for example because the
 /// token is wrong.
 ///
-/// If the connection is lost later, the client [reconnects by itself](Self::reconnect_for), and the
+/// If the connection is lost later, the client [reconnects by itself](Self::reconnect_timeout), and the
 /// session goes on: nothing is missed, and nothing is done twice. [`Connection::events`] reports
 /// it.
 ///
@@ -75,12 +76,10 @@ pub struct Connect {
     token: Token,
     deflate: bool,
     message_bytes_max: usize,
-    commands_max: usize,
-    kept: Kept,
+    queue_limits: QueueLimits,
     /// Room types, and the fingerprints of what this client was built with.
     pub(crate) schemas: Vec<(String, u64)>,
     patience: Patience,
-    schema_timeout: Duration,
     root_certificates: Vec<Vec<u8>>,
 }
 
@@ -142,55 +141,31 @@ impl Connect {
         self
     }
 
-    /// Sets the most commands that may be queued, at least 1. Methods wait while the queue is full.
-    /// Default: 1024.
-    pub fn commands_max(mut self, commands: usize) -> Self {
-        self.commands_max = commands.max(1);
+    /// Sets how much rooms, channels and devices keep until it is taken out. Past that the oldest are
+    /// dropped, which [`Room::next_event`](crate::Room::next_event),
+    /// [`Changes::next`](crate::Changes::next), [`Channel::next`](crate::Channel::next) and
+    /// [`Device::next`](crate::Device::next) report.
+    ///
+    /// ```no_run
+    /// # async fn example() -> Result<(), playfield_client::Error> {
+    /// use playfield_client::{QueueLimits, connect};
+    ///
+    /// let limits = QueueLimits { events_max: 100_000, ..Default::default() };
+    /// let connection = connect("ws://127.0.0.1:7350").queue_limits(limits).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn queue_limits(mut self, limits: QueueLimits) -> Self {
+        self.queue_limits = QueueLimits { events_max: limits.events_max.max(1), ..limits };
         self
     }
 
-    /// Sets the most events that a room keeps until they are taken out, and the most changes for
-    /// each listener, at least 1. A room keeps more events while they are short, up to
-    /// [`event_bytes_max`](Self::event_bytes_max). Past that the oldest are dropped, which
-    /// [`Room::next_event`](crate::Room::next_event) and [`Changes::next`](crate::Changes::next)
-    /// report. It is also the most events that a [channel](crate::Channel::next), and the most
-    /// commands that a [device](crate::Device::next), keeps. Default: 1024.
-    pub fn events_max(mut self, events: usize) -> Self {
-        self.kept.events_max = events.max(1);
-        self
-    }
-
-    /// Sets the most bytes of events that a room keeps until they are taken out, past
-    /// [`events_max`](Self::events_max) events. An event counts for its payload and 24 bytes. A client that comes back gets all events of its absence at
-    /// once, so keep at least four times the node's `limits.session.resume_bytes`. Default: 1 MiB, which is
-    /// that for a node's default settings.
-    pub fn event_bytes_max(mut self, bytes: usize) -> Self {
-        self.kept.event_bytes_max = bytes;
-        self
-    }
-
-    /// Sets the most bytes that a room, a channel or a device keeps until they are taken out,
-    /// however few events or commands they are, if this is more than
-    /// [`event_bytes_max`](Self::event_bytes_max). Past that the oldest are dropped and reported as
-    /// missed; the newest is always kept. Refusals of sends count with their texts. Default: 64 MiB.
-    pub fn queue_bytes_max(mut self, bytes: usize) -> Self {
-        self.kept.queue_bytes_max = bytes;
-        self
-    }
-
-    /// Sets the time limit for connecting, from the name lookup to the node's welcome, and that for
-    /// the [token](Self::token_by). An attempt to restore a lost connection has less, but at least 3
+    /// Sets the time limit for connecting, from the name lookup to the node's welcome, that for the
+    /// [token](Self::token_by), and that for the schema of a room, if entering the room needs it:
+    /// past it, entering fails with an error that [`is_timed_out`](Error::is_timed_out). An attempt to restore a lost connection has less, but at least 3
     /// seconds, while the node still keeps the session. Default: 10 seconds.
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.patience.timeout = timeout;
-        self
-    }
-
-    /// Sets the time limit for the schema of a room, if entering the room needs it. Past it,
-    /// entering fails with an error that [`is_timed_out`](Error::is_timed_out). If the node answers
-    /// that it was asked too often, the client asks again by itself. Default: 10 seconds.
-    pub fn schema_timeout(mut self, timeout: Duration) -> Self {
-        self.schema_timeout = timeout;
         self
     }
 
@@ -205,8 +180,8 @@ impl Connect {
     /// Sets how long the client tries to restore a lost connection before it gives up. Zero: it
     /// does not try, and the session ends with the connection. Time that this process slept does
     /// not count. Default: 60 seconds.
-    pub fn reconnect_for(mut self, duration: Duration) -> Self {
-        self.patience.reconnect_for = duration;
+    pub fn reconnect_timeout(mut self, duration: Duration) -> Self {
+        self.patience.reconnect_timeout = duration;
         self
     }
 
@@ -230,8 +205,8 @@ impl Connect {
             deflate: self.deflate,
             message_bytes_max: self.message_bytes_max,
             schemas: self.schemas,
-            schema_timeout: self.schema_timeout,
-            resumable: !self.patience.reconnect_for.is_zero(),
+            schema_timeout: self.patience.timeout,
+            resumable: !self.patience.reconnect_timeout.is_zero(),
             patience: self.patience,
             renews_token: matches!(self.token, Token::By(_)),
             seed,
@@ -240,7 +215,7 @@ impl Connect {
         let client = Session::new(config)?;
         let stream = dialer.dial().await?;
 
-        let (commands, taken) = mpsc::channel(self.commands_max);
+        let (commands, taken) = mpsc::channel(COMMANDS_MAX);
         let signals = Arc::new(Signals::default());
         let (welcomed, welcome) = oneshot::channel();
         let ending = Arc::new(OnceLock::new());
@@ -272,7 +247,7 @@ impl Connect {
         let handles = Arc::new(Handles(signals));
         let line = Line { commands, ending, handles, status };
         welcome.await.unwrap_or_else(|_| Err(line.closed()))?;
-        Ok(Connection { line, kept: self.kept })
+        Ok(Connection { line, queue_limits: self.queue_limits })
     }
 }
 

@@ -22,7 +22,7 @@ pub use connect::{Connect, connect};
 pub use status::{ConnectionEvent, ConnectionEvents};
 
 use crate::Error;
-use crate::queue::Kept;
+use crate::queue::QueueLimits;
 use crate::session::{Event, Session};
 use command::{Answer, Signal};
 pub(crate) use command::{Command, Entered, Line, Obligation, Subscription};
@@ -34,7 +34,7 @@ pub(crate) use task::Task;
 /// A handle: clones refer to the same connection. When the last of them and of its
 /// [rooms](crate::Room) is dropped, the client says goodbye.
 ///
-/// If the connection is lost, the client [reconnects by itself](Connect::reconnect_for), and the
+/// If the connection is lost, the client [reconnects by itself](Connect::reconnect_timeout), and the
 /// session goes on: rooms stay, events and replies from the time between are delivered, and what
 /// was sent is carried out once. [`events`](Self::events) reports it.
 ///
@@ -55,7 +55,7 @@ pub(crate) use task::Task;
 #[derive(Clone, Debug)]
 pub struct Connection {
     pub(crate) line: Line,
-    pub(crate) kept: Kept,
+    pub(crate) queue_limits: QueueLimits,
 }
 
 impl Connection {

@@ -40,7 +40,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 pub use crate::dial::Dialer;
-pub use crate::queue::{Kept, Next, Queue};
+pub use crate::queue::{Next, Queue, QueueLimits};
 pub use crate::session::NumberMap;
 #[cfg(feature = "tls")]
 pub use crate::tls::Tls;
@@ -502,7 +502,7 @@ fn config(settings: Settings, transport: Transport) -> ClientConfig {
         token: settings.token,
         deflate: settings.deflate,
         message_bytes_max: settings.message_bytes_max,
-        resumable: settings.is_resumable && !settings.patience.reconnect_for.is_zero(),
+        resumable: settings.is_resumable && !settings.patience.reconnect_timeout.is_zero(),
         patience: settings.patience,
         renews_token: settings.asks_for_tokens,
         seed,

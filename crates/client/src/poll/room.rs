@@ -10,7 +10,7 @@ use playfield_wire::message::MessageRef;
 use playfield_wire::server;
 use serde_json::Value;
 
-use super::Kept;
+use super::QueueLimits;
 use crate::Error;
 use crate::room::{Changes, Deliver, Dynamic, DynamicCopy, Kind, RawEvent, Shared};
 use crate::session::{Joined, Learned, Repair, RoomCopy, Translation, Unusable};
@@ -54,8 +54,8 @@ pub enum EventPayload {
 impl Room {
     /// A room that is to be [entered](crate::session::Session::enter), which keeps this many events.
     #[must_use]
-    pub fn new(kept: Kept) -> Self {
-        let shared = Arc::new(Shared::new(Dynamic::mirror(), kept));
+    pub fn new(limits: QueueLimits) -> Self {
+        let shared = Arc::new(Shared::new(Dynamic::mirror(), limits));
         Self { shared, learned: Arc::default() }
     }
 

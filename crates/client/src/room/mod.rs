@@ -45,7 +45,7 @@ impl Connection {
     /// Enters a room, and waits for its first snapshot: only if the node's schema is compatible with
     /// the build.
     async fn enter<R: Kind>(&self, target: Target, build: Build) -> Result<Room<R>, Error> {
-        let shared = Arc::new(Shared::new(R::mirror(), self.kept));
+        let shared = Arc::new(Shared::new(R::mirror(), self.queue_limits));
         let room: Arc<dyn Deliver> = Arc::<Shared<R::Mirror>>::clone(&shared);
         let copy = Box::new(Arc::clone(&shared));
         let enter = move |task: &mut Task, answer| task.enter(target, build, copy, room, answer);

@@ -9,7 +9,7 @@ use playfield_wire::{DecodeError, server};
 
 use super::changes::{Changes, Listened, Listeners};
 use super::copy::Copy;
-use crate::queue::{EVENT_BYTES, Kept, Monitor};
+use crate::queue::{EVENT_BYTES, Monitor, QueueLimits};
 use crate::session::{RoomCopy, Translation, Update};
 use crate::{Error, Mirror};
 
@@ -19,7 +19,7 @@ use crate::{Error, Mirror};
 pub(crate) struct Shared<M> {
     inner: Monitor<Inner<M>>,
     events: Monitor<Events>,
-    kept: Kept,
+    limits: QueueLimits,
 }
 
 #[derive(Debug)]
@@ -75,9 +75,9 @@ pub(crate) struct RawEvent {
 }
 
 impl<M: Mirror> Shared<M> {
-    pub(crate) fn new(mirror: M, kept: Kept) -> Self {
+    pub(crate) fn new(mirror: M, limits: QueueLimits) -> Self {
         let inner = Inner { copy: Copy::new(mirror), changes_seen: 1, ended: None };
-        Self { inner: Monitor::new(inner), events: Monitor::new(Events::default()), kept }
+        Self { inner: Monitor::new(inner), events: Monitor::new(Events::default()), limits }
     }
 
     /// Works on the copy, then wakes whoever waits for a change of it.
@@ -151,14 +151,14 @@ impl<M: Mirror> Shared<M> {
                 copy.listeners.insert(Listeners::new(second, has_copy))
             }
         };
-        let queue = listeners.listen(pattern, self.kept.events_max);
+        let queue = listeners.listen(pattern, self.limits.events_max);
         let room: Weak<Self> = Arc::downgrade(self);
         Ok(Changes::new(queue, room))
     }
 
     fn arrive(&self, event: Result<RawEvent, Error>) {
-        let Kept { events_max, event_bytes_max, .. } = self.kept;
-        let bytes_max = self.kept.bytes_max();
+        let QueueLimits { events_max, event_bytes_max, .. } = self.limits;
+        let bytes_max = self.limits.bytes_max();
         self.events.change(|events| {
             events.bytes += bytes(&event);
             events.waiting.push_back(event);

@@ -18,7 +18,7 @@ const ATTEMPT: Duration = Duration::from_secs(3);
 #[derive(Clone, Copy, Debug)]
 pub struct Patience {
     /// How long to try before giving up. Zero: not at all. Default: 60 seconds.
-    pub reconnect_for: Duration,
+    pub reconnect_timeout: Duration,
     /// The time limit of one attempt, up to the welcome, and that of the token for it. Default: 10
     /// seconds.
     pub timeout: Duration,
@@ -32,7 +32,7 @@ pub struct Patience {
 impl Default for Patience {
     fn default() -> Self {
         Self {
-            reconnect_for: Duration::from_secs(60),
+            reconnect_timeout: Duration::from_secs(60),
             timeout: Duration::from_secs(10),
             backoff_first: Duration::from_millis(100),
             backoff_most: Duration::from_secs(5),
@@ -48,7 +48,7 @@ impl Default for Patience {
 /// [`failed`](Self::failed) or [`lost`](Self::lost).
 #[derive(Debug)]
 pub struct Attempts {
-    reconnect_for: Duration,
+    reconnect_timeout: Duration,
     timeout: Duration,
     backoff: Backoff,
     /// The time limit of the present attempt.
@@ -70,7 +70,7 @@ impl Attempts {
     #[must_use]
     pub fn new(patience: Patience, now: Duration) -> Self {
         Self {
-            reconnect_for: patience.reconnect_for,
+            reconnect_timeout: patience.reconnect_timeout,
             timeout: patience.timeout,
             backoff: Backoff::new(patience.backoff_first, patience.backoff_most),
             limit: patience.timeout,
@@ -140,7 +140,7 @@ impl Attempts {
     /// Returns whether the time for attempts is over.
     #[must_use]
     pub fn is_over(&self) -> bool {
-        self.took >= self.reconnect_for
+        self.took >= self.reconnect_timeout
     }
 
     /// How long the attempts took so far.
@@ -156,7 +156,7 @@ impl Attempts {
             wait = wait.saturating_add(retry_after);
         }
         // There is time for one attempt at least, and the last comes when the time is over.
-        wait = wait.min(self.reconnect_for.saturating_sub(self.took));
+        wait = wait.min(self.reconnect_timeout.saturating_sub(self.took));
         self.took += wait;
         wait
     }
@@ -219,7 +219,7 @@ mod tests {
             assert!(begun.len() >= 12, "{begun:?}");
             assert_eq!((*begun.last().unwrap(), end), (seconds(60), seconds(60)));
         }
-        let patience = Patience { reconnect_for: seconds(12), ..Patience::default() };
+        let patience = Patience { reconnect_timeout: seconds(12), ..Patience::default() };
         assert_eq!(story(patience, seconds(10), Duration::ZERO).1, seconds(12));
     }
 

@@ -410,7 +410,10 @@ impl World {
     fn new(seed: u64) -> Self {
         let config = ClientConfig {
             resumable: true,
-            patience: Patience { reconnect_for: Duration::from_secs(3600), ..Patience::default() },
+            patience: Patience {
+                reconnect_timeout: Duration::from_secs(3600),
+                ..Patience::default()
+            },
             ..ClientConfig::new(Transport::Native)
         };
         let mut world = Self {

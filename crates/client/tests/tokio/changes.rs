@@ -2,7 +2,7 @@
 use std::sync::mpsc;
 
 use playfield_client::{
-    Change, ChangeKind, Changes, Connect, Dynamic, Error, Kind, Room as RoomHandle,
+    Change, ChangeKind, Changes, Connect, Dynamic, Error, Kind, QueueLimits, Room as RoomHandle,
 };
 use playfield_room::{Context, PlayerId, Result, Room, room, schema};
 use playfield_state::{List, Map, State, Tracker, Tracking};
@@ -285,7 +285,10 @@ async fn a_snapshot_reports_the_differences() {
 
 #[tokio::test]
 async fn a_slow_listener_learns_that_it_missed_changes() {
-    let (_connection, room, mut node) = Node::typed(|connect| connect.events_max(3)).await;
+    let (_connection, room, mut node) = Node::typed(|connect| {
+        connect.queue_limits(QueueLimits { events_max: 3, ..Default::default() })
+    })
+    .await;
     let mut changes = listen(&room, &mut node).await;
     for round in 2..=8 {
         node.change(|arena| arena.round = round).await;
@@ -419,7 +422,10 @@ async fn a_function_that_panics_ends_only_its_own_subscription() {
 /// Also on a runtime of one thread.
 #[tokio::test]
 async fn a_slow_function_delays_nothing_else() {
-    let (connection, room, mut node) = Node::typed(|connect| connect.events_max(2)).await;
+    let (connection, room, mut node) = Node::typed(|connect| {
+        connect.queue_limits(QueueLimits { events_max: 2, ..Default::default() })
+    })
+    .await;
     let (go, wait) = mpsc::sync_channel::<()>(8);
     let (sender, calls) = mpsc::sync_channel(8);
     let call = move |change: Change| {

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use playfield_client::{
     Channel, ChannelEvent, Connect, Connection, ConnectionEvent, Device, DeviceEvent, ErrorCode,
-    Payload, Publication, connect,
+    Payload, Publication, QueueLimits, connect,
 };
 use playfield_server::channel::{Access, ChannelRule};
 use playfield_server::{Config, Fleet, FleetSettings, NodeHandle, Running, Server};
@@ -228,7 +228,9 @@ async fn registered(connection: &Connection, mut script: Script) -> (Device, Scr
 
 #[tokio::test]
 async fn commands_that_nobody_takes_out_are_dropped_and_counted() {
-    let set = |connect: Connect| connect.events_max(2);
+    let set = |connect: Connect| {
+        connect.queue_limits(QueueLimits { events_max: 2, ..Default::default() })
+    };
     let (connection, script) = Script::welcomed_as(false, set).await;
     let (device, mut script) = registered(&connection, script).await;
     for command in [None, Some(5), None, None] {
@@ -251,7 +253,13 @@ async fn few_publications_and_commands_are_dropped_if_they_are_long() {
     let text = format!("\"{}\"", "x".repeat(98));
     // Each counts for its payload of 100 bytes, and for 24.
     for (bytes_max, missed) in [(3 * 124, 0), (3 * 124 - 1, 1), (0, 2)] {
-        let set = |connect: Connect| connect.event_bytes_max(0).queue_bytes_max(bytes_max);
+        let set = |connect: Connect| {
+            connect.queue_limits(QueueLimits {
+                event_bytes_max: 0,
+                queue_bytes_max: bytes_max,
+                ..Default::default()
+            })
+        };
         let (connection, script) = Script::welcomed_as(false, set).await;
         let (device, mut script) = registered(&connection, script).await;
         let node = async {

@@ -4,7 +4,7 @@ use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use playfield_client::{Connection, Dynamic, Error, ErrorCode, Room, connect};
+use playfield_client::{Connection, Dynamic, Error, ErrorCode, QueueLimits, Room, connect};
 use playfield_wire::message::MessageRef;
 use playfield_wire::server::{self, ServerMessage};
 use playfield_wire::{RequestNumber, RoomNumber};
@@ -121,8 +121,14 @@ async fn a_room_is_entered_with_its_state_and_kept_up_to_date() {
 
 #[tokio::test]
 async fn events_past_the_limit_are_dropped_and_counted() {
-    let (connection, mut server) =
-        Server::counting(|connect| connect.events_max(2).event_bytes_max(0)).await;
+    let (connection, mut server) = Server::counting(|connect| {
+        connect.queue_limits(QueueLimits {
+            events_max: 2,
+            event_bytes_max: 0,
+            ..Default::default()
+        })
+    })
+    .await;
     let room = enter(&connection, &mut server).await;
     for sequence in 1..=5 {
         server.say(&event(sequence)).await;
@@ -139,8 +145,14 @@ async fn events_past_the_limit_are_dropped_and_counted() {
 async fn more_events_are_kept_while_they_are_short() {
     // Each counts for its payload of 1 byte, and for 24.
     for (bytes_max, missed) in [(5 * 25, 0), (5 * 25 - 1, 1)] {
-        let (connection, mut server) =
-            Server::counting(|connect| connect.events_max(2).event_bytes_max(bytes_max)).await;
+        let (connection, mut server) = Server::counting(|connect| {
+            connect.queue_limits(QueueLimits {
+                events_max: 2,
+                event_bytes_max: bytes_max,
+                ..Default::default()
+            })
+        })
+        .await;
         let room = enter(&connection, &mut server).await;
         for sequence in 1..=5 {
             server.say(&event(sequence)).await;
@@ -164,8 +176,14 @@ async fn few_events_and_refusals_are_dropped_if_they_are_long() {
     let payload = [&[99][..], &[b'y'; 99]].concat();
     // Each counts for its text or payload of 100 bytes, and for 24.
     for (bytes_max, missed) in [(5 * 124, 0), (5 * 124 - 1, 1), (0, 4)] {
-        let (connection, mut server) =
-            Server::counting(|connect| connect.event_bytes_max(0).queue_bytes_max(bytes_max)).await;
+        let (connection, mut server) = Server::counting(|connect| {
+            connect.queue_limits(QueueLimits {
+                event_bytes_max: 0,
+                queue_bytes_max: bytes_max,
+                ..Default::default()
+            })
+        })
+        .await;
         let room = enter(&connection, &mut server).await;
         for _ in 0..2 {
             let (room, code, text) = (Some(RoomNumber(1)), ErrorCode::Forbidden, (&*text).into());
@@ -369,13 +387,14 @@ async fn all_methods_report_the_goodbye_of_the_node() {
 
 #[tokio::test]
 async fn a_full_queue_of_commands_makes_callers_wait() {
-    let (connection, mut server) = Server::counting(|connect| connect.commands_max(1)).await;
+    let (connection, mut server) = Server::counting(|connect| connect).await;
     let room = enter(&connection, &mut server).await;
     // The connection's task does not run in between.
-    assert!(poll_once(room.send("Nudge", &json!("1"))).is_ready());
-    assert!(poll_once(room.send("Nudge", &json!("2"))).is_pending(), "there is one place");
+    let is_queued = || poll_once(room.send("Nudge", &json!("1"))).is_ready();
+    let places = std::iter::repeat_with(is_queued).take_while(|is_queued| *is_queued).count();
+    assert_eq!(places, 1024);
     room.send("Nudge", &json!("3")).await.unwrap();
-    for payload in ["49", "51"] {
+    for payload in std::iter::repeat_n("49", places).chain(["51"]) {
         let expected = format!("Send {{ room: 1, message: Index(1), payload: [1, {payload}] }}");
         assert_eq!(server.hear().await, other(&expected));
     }

@@ -116,7 +116,7 @@ async fn in_a_new_session_old_rooms_have_ended_and_touch_no_new_one() {
 #[tokio::test]
 async fn a_client_that_gives_up_says_what_it_tried() {
     let (connection, room, server, listener) =
-        in_room(|connect| connect.reconnect_for(Duration::from_millis(20))).await;
+        in_room(|connect| connect.reconnect_timeout(Duration::from_millis(20))).await;
     let mut events = connection.events();
     let address = listener.local_addr().unwrap();
     drop((listener, server));
@@ -308,7 +308,8 @@ async fn a_client_whose_token_function_always_fails_gives_up_and_says_why() {
         let call = count.fetch_add(1, Ordering::SeqCst);
         async move { if call == 0 { Ok("token") } else { Err("the user logged out") } }
     };
-    let set = |connect: Connect| connect.token_by(once).reconnect_for(Duration::from_millis(20));
+    let set =
+        |connect: Connect| connect.token_by(once).reconnect_timeout(Duration::from_millis(20));
     let (connection, room, server, listener) = in_room(set).await;
     drop(server);
     let (mut server, _) = Server::accept(&listener).await;
@@ -415,7 +416,7 @@ async fn sends_without_a_confirmation_are_counted_at_the_end() {
     let hour = Duration::from_secs(3600);
     for (drops, gives_up) in [(true, false), (false, false), (false, true)] {
         let (connection, room, mut server, listener) = in_room(|connect| match gives_up {
-            true => connect.reconnect_for(Duration::from_millis(300)),
+            true => connect.reconnect_timeout(Duration::from_millis(300)),
             false => connect.backoff(hour, hour),
         })
         .await;

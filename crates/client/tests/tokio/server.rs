@@ -125,7 +125,7 @@ impl Server {
         let address = listener.local_addr().unwrap();
         let scheme = if web_socket { "ws" } else { "tcp" };
         let connecting = connect(&format!("{scheme}://{address}")).name("Ann");
-        let connecting = set(connecting.reconnect_for(Duration::ZERO));
+        let connecting = set(connecting.reconnect_timeout(Duration::ZERO));
         let meet = async {
             let (stream, _) = listener.accept().await.unwrap();
             stream.set_nodelay(true).unwrap();

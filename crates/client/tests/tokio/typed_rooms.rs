@@ -456,10 +456,10 @@ async fn without_the_schema_entering_fails() {
 /// The error says what was waited for, and the client leaves the room.
 #[tokio::test]
 async fn a_join_does_not_wait_forever_for_a_schema() {
-    let soon = |connect: Connect| connect.schema_timeout(Duration::from_millis(30));
+    let soon = |connect: Connect| connect.timeout(Duration::from_secs(1));
     let (connection, mut server) = Server::welcomed_as(false, soon).await;
     let text = "the node did not send the schema of the room type \"table\" \
-                within 30ms; try again, or set a longer schema_timeout";
+                within 1s; try again, or set a longer timeout";
     let node = async {
         server.hear().await;
         server.say(&joined_as(RequestNumber(1), 1)).await;

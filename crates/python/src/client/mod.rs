@@ -120,19 +120,19 @@ impl Core {
 impl Core {
     /// Times are in seconds, since any fixed moment.
     #[new]
-    #[pyo3(signature = (url, name, token, *, renews_token, reconnect_for, timeout, backoff))]
+    #[pyo3(signature = (url, name, token, *, renews_token, reconnect_timeout, timeout, backoff))]
     fn new(
         url: &str,
         name: String,
         token: Vec<u8>,
         renews_token: bool,
-        reconnect_for: f64,
+        reconnect_timeout: f64,
         timeout: f64,
         backoff: (f64, f64),
     ) -> PyResult<Self> {
         let url: Url = url.parse().map_err(|error| PyValueError::new_err(format!("{error}")))?;
         let patience = Patience {
-            reconnect_for: limit(reconnect_for),
+            reconnect_timeout: limit(reconnect_timeout),
             timeout: limit(timeout),
             backoff_first: limit(backoff.0),
             backoff_most: limit(backoff.1),
@@ -143,7 +143,7 @@ impl Core {
         let config = ClientConfig {
             name,
             token,
-            resumable: !patience.reconnect_for.is_zero(),
+            resumable: !patience.reconnect_timeout.is_zero(),
             patience,
             renews_token,
             seed,

@@ -53,7 +53,7 @@ struct Options {
     /// The time limit for connecting.
     std::optional<std::chrono::milliseconds> timeout{};
     /// How long to try to restore a lost connection; zero does not try.
-    std::optional<std::chrono::milliseconds> reconnect_for{};
+    std::optional<std::chrono::milliseconds> reconnect_timeout{};
     /// The wait before the first attempt to restore it, which doubles with each up to the second.
     std::optional<std::chrono::milliseconds> backoff_first{}, backoff_most{};
     /// The longest message accepted from the node.
@@ -830,7 +830,7 @@ public:
         if (options.deflate) number(PF_OPTION_DEFLATE, 1);
         if (options.token_by) number(PF_OPTION_TOKEN_WANTED, 1);
         time(PF_OPTION_TIMEOUT_MS, options.timeout);
-        time(PF_OPTION_RECONNECT_FOR_MS, options.reconnect_for);
+        time(PF_OPTION_RECONNECT_TIMEOUT_MS, options.reconnect_timeout);
         time(PF_OPTION_BACKOFF_FIRST_MS, options.backoff_first);
         time(PF_OPTION_BACKOFF_MOST_MS, options.backoff_most);
         number(PF_OPTION_MESSAGE_BYTES_MAX, options.message_bytes_max);

@@ -85,7 +85,7 @@ class Client {
       const next = () => tokens[Math.min(asked++, tokens.length - 1)];
       this.promises = new playfield.Client(`ws://${link}/`, {
         name, on, format, token: tokens ? next : token, backoffMs: 5, backoffMsMax: 20,
-        reconnectForMs: reconnects === false ? 0 : undefined,
+        reconnectTimeoutMs: reconnects === false ? 0 : undefined,
       });
       this.connection = this.promises.connection;
       this.promises.onStatus((status) => status === "connected" && opens());

@@ -102,17 +102,17 @@ test("the client waits as long as the node wants it to, and says why", async () 
 });
 
 test("the first connection is tried again for as long as a lost one, and each change is said once", async () => {
-  for (const [reconnectForMs, sockets] of [[0, 1], [20_000, 4]]) {
+  for (const [reconnectTimeoutMs, sockets] of [[0, 1], [20_000, 4]]) {
     const world = new World();
     const node = new ModelNode(world);
     node.isDown = true;
     const texts = [], ended = [];
     const on = { status: (text) => texts.push(text), ended: (code) => ended.push(code) };
-    join("counter", "Ann", on, { reconnectForMs });
+    join("counter", "Ann", on, { reconnectTimeoutMs });
     await world.advance(120_000);
     assert.ok(world.sockets.length >= sockets && world.sockets.length < 50, `${world.sockets.length} attempts`);
     const text = "no connection to ws://here/";
-    assert.deepEqual(texts, reconnectForMs ? [`${text}; trying again`, text] : [text]);
+    assert.deepEqual(texts, reconnectTimeoutMs ? [`${text}; trying again`, text] : [text]);
     assert.deepEqual(ended, ["connection_lost"]);
   }
 });
@@ -560,7 +560,7 @@ test("a token function may be async, and fail: the client says so, and tries aga
   // Without a time for attempts it ends the connection, after `connect` has returned.
   let ended;
   const fails = () => { throw new Error("no"); };
-  const never = connect("Ann", { ended: (...how) => (ended = [never.status, ...how]) }, { token: fails, reconnectForMs: 0 });
+  const never = connect("Ann", { ended: (...how) => (ended = [never.status, ...how]) }, { token: fails, reconnectTimeoutMs: 0 });
   await world.advance(1);
   assert.deepEqual(ended, ["ended", "connection_lost", "there is no token: no", { unconfirmed: 0 }]);
 });

@@ -7,7 +7,7 @@ use std::io;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-use playfield::client::{Connection, Room, connect};
+use playfield::client::{Connection, QueueLimits, Room, connect};
 use playfield_load::Timings;
 use playfield_state::Bytes;
 use tokio::runtime;
@@ -109,7 +109,8 @@ async fn enter(
     url: &str,
     window: usize,
 ) -> Result<(Connection, Rc<Room<Hall>>), playfield::client::Error> {
-    let connection = connect(url).timeout(PATIENCE).events_max(2 * window).await?;
+    let limits = QueueLimits { events_max: 2 * window, ..Default::default() };
+    let connection = connect(url).timeout(PATIENCE).queue_limits(limits).await?;
     let room = connection.join_or_create::<Hall>("hall", &()).await?;
     Ok((connection, Rc::new(room)))
 }
