@@ -3,9 +3,10 @@
 
 use std::time::Duration;
 
-use playfield_wire::{ErrorCode, Format, RoomNumber};
+use playfield_wire::client::{self, ClientMessage};
+use playfield_wire::{ErrorCode, Format, RequestNumber, RoomNumber};
 
-use super::speech::Heard;
+use super::speech::{Heard, encoded};
 use super::wanderer::{Return, Wanderer};
 use super::world::World;
 
@@ -322,6 +323,60 @@ fn who_took_little_comes_back_before_those_who_took_much() {
         world.wait(1);
         ms += 1;
         assert!(ms < 400);
+    }
+}
+
+/// A hundred strangers, each from another address, ask for one snapshot after the other.
+#[test]
+fn one_that_comes_back_does_not_wait_for_strangers_at_many_addresses() {
+    let settings = [("resyncs_per_second_max", "1000000")];
+    let mut world = World::new(1, &settings);
+    let mut host = Wanderer::new(&mut world, 0, false, Format::Packed);
+    let there = host.room(&mut world, "ballast=5000 capacity=200");
+    let id = host.rooms[&there].id.clone();
+    let mut ann = Wanderer::new(&mut world, 0, false, Format::Packed);
+    ann.join(&mut world, &id);
+    ann.acknowledge(&mut world);
+    ann.cut(&mut world, usize::MAX);
+    let strangers: Vec<_> = (0..100)
+        .map(|number| {
+            let client = world.client_from([10, 1, 0, number], 0);
+            world.heard(client);
+            world.join(client, RequestNumber(1), &id);
+            (client, world.joined(client).0)
+        })
+        .collect();
+
+    // A snapshot takes less than a newcomer's head start.
+    world.each_look_takes(LOOK / 5);
+    world.turns_take_time(true);
+    let mut snapshots = 0;
+    let mut turn = |world: &mut World| {
+        for &(client, room) in &strangers {
+            let resync = encoded(Format::Packed, &ClientMessage::Resync(client::Resync { room }));
+            world.leave(client, &world.framed(client, &resync));
+        }
+        world.run();
+        let heard = strangers.iter().flat_map(|&(client, _)| world.heard(client));
+        snapshots += heard.filter(|heard| matches!(heard, Heard::Snapshot { .. })).count();
+        snapshots
+    };
+    // Each has been served, and always waits.
+    while turn(&mut world) < 300 {}
+    for _ in 0..3 {
+        ann.rooms.values_mut().for_each(|copy| copy.version = 0);
+        ann.begin_return(&mut world, 0);
+        let mut turns = 0;
+        while ann.rooms.values().any(|copy| copy.version == 0) {
+            turn(&mut world);
+            ann.listen(&mut world);
+            turns += 1;
+            assert!(turns <= 4, "it took little lately");
+        }
+        ann.cut(&mut world, usize::MAX);
+        for _ in 0..50 {
+            turn(&mut world);
+        }
     }
 }
 
