@@ -48,7 +48,7 @@ pub(crate) enum Work {
     Snapshot(Waiting, u64),
 }
 
-/// The lines of one address. They take turns.
+/// The lines of one address, which share its time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::shard) enum Line {
     Input,
