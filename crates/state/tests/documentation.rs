@@ -6,38 +6,15 @@
 use std::collections::BTreeMap;
 
 use playfield_state::{
-    DynamicMirror, Format, JsonMirror, List, Map, Mirror, PlayerId, State, Tracker, Tracking,
-    TreeFormat, view,
+    DynamicMirror, Format, JsonMirror, Mirror, PlayerId, State, Tracker, Tracking, TreeFormat, view,
 };
+
+use crate::common::documented::{Seat, Table};
 
 const STATE_MD: &str = include_str!("../../../docs/state.md");
 
 const ANN: PlayerId = PlayerId(1);
 const BOB: PlayerId = PlayerId(2);
-
-#[derive(State, Default)]
-struct Table {
-    round: u32,
-    seats: Map<PlayerId, Seat>,
-    #[sync(owner)]
-    hands: Map<PlayerId, Hand>,
-    #[sync(hidden)]
-    deck: List<u8>,
-    log: List<u8>,
-    last: Option<u8>,
-}
-
-#[derive(State, Default)]
-struct Seat {
-    hp: i32,
-    #[sync(owner)]
-    secret: u8,
-}
-
-#[derive(State, Default)]
-struct Hand {
-    cards: List<u8>,
-}
 
 /// The examples of one kind, by name.
 fn examples(kind: &str) -> BTreeMap<String, String> {

@@ -4,6 +4,7 @@
 use crate::common;
 
 use common::Dice;
+use common::documented::Table;
 use common::field::Field;
 use common::kinds::Kinds;
 use common::odd::Odd;
@@ -11,7 +12,7 @@ use common::plaza::Plaza;
 use common::swarm::Swarm;
 use common::world::{Root, World};
 use playfield_state::{
-    FieldCounts, FieldProfile, Format, List, Map, MessageCounts, PlayerId, RoomProfile, State,
+    FieldCounts, FieldProfile, Format, Map, MessageCounts, PlayerId, RoomProfile, State,
     StateProfile, Tracker, Tracking,
 };
 use playfield_wire::schema::{EventSchema, MessageSchema, RoomSchema, Type};
@@ -142,31 +143,6 @@ proptest! {
         assert_adds_up::<Odd>(seed);
         assert_adds_up::<Plaza>(seed);
     }
-}
-
-/// The state of the examples in `docs/state.md`.
-#[derive(State, Default)]
-struct Table {
-    round: u32,
-    seats: Map<PlayerId, Seat>,
-    #[sync(owner)]
-    hands: Map<PlayerId, Hand>,
-    #[sync(hidden)]
-    deck: List<u8>,
-    log: List<u8>,
-    last: Option<u8>,
-}
-
-#[derive(State, Default)]
-struct Seat {
-    hp: i32,
-    #[sync(owner)]
-    secret: u8,
-}
-
-#[derive(State, Default)]
-struct Hand {
-    cards: List<u8>,
 }
 
 /// Fields with bytes: writes, shared and own bytes.

@@ -7,6 +7,7 @@
 // Each test uses a part of this.
 #![allow(dead_code)]
 
+pub(crate) mod documented;
 pub(crate) mod field;
 pub(crate) mod kinds;
 pub(crate) mod leaves;
