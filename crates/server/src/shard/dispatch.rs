@@ -20,8 +20,15 @@ impl Shard {
         result
     }
 
-    /// Does what parts have left to those above them.
+    /// Does what parts have left to those above them. Usually that is nothing.
+    #[inline]
     pub(in crate::shard) fn apply_effects(&mut self) {
+        if !self.outbound.effects.is_empty() {
+            self.apply_all_effects();
+        }
+    }
+
+    fn apply_all_effects(&mut self) {
         while let Some(effect) = self.outbound.effects.pop_front() {
             match effect {
                 Effect::Mail(mail) => self.deliver_mail(mail),

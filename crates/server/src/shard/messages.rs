@@ -8,10 +8,10 @@ use playfield_wire::server::ServerMessage;
 use playfield_wire::{ErrorCode, Format, RequestNumber, RoomNumber, client, server};
 
 use crate::shard::Shard;
+use crate::shard::connection::Speaker;
 use crate::shard::keys::ConnectionKey;
 use crate::shard::mail::Act;
 use crate::shard::mail::join::JoinTarget;
-use crate::shard::moment::Moment;
 use crate::shard::session::messages::{RoomWish, work, wrong_format};
 use crate::tickets::is_ticket;
 
@@ -22,18 +22,13 @@ impl Shard {
     pub(in crate::shard) fn handle_body(
         &mut self,
         key: ConnectionKey,
+        from: Speaker,
         body: &[u8],
         is_text: Option<bool>,
     ) {
         self.env.counters.messages_in += 1;
         self.links.visit.read(body.len());
-        let Some(connection) = self.links.get_mut(key) else { return };
-        if connection.has_session {
-            connection.unfinished_since = Moment::NEVER;
-            connection.lives(self.env.now);
-        }
-        let (tickets_only, is_counted) = (connection.tickets_only, connection.resumable);
-        let (format, is_device) = (connection.dialect.format, connection.is_device);
+        let Speaker { format, is_counted, is_device, tickets_only } = from;
         let Some(within) = self.sessions.take(key, self.env.now, body.len()) else {
             return outlet!(self).handle_first(key, body, is_text);
         };
@@ -56,22 +51,25 @@ impl Shard {
                 if tickets_only && !outlet!(self).is_open_to_ticket_holders(key, &message) {
                     return;
                 }
-                self.handle_message(key, format, &message);
+                self.links.visit.did(work(&message));
+                match message {
+                    ClientMessage::Request(client::Request { room, request, message, payload }) => {
+                        self.handle_user_message(key, room, &message, payload, Some(request));
+                    }
+                    ClientMessage::Send(client::Send { room, message, payload }) => {
+                        self.handle_user_message(key, room, &message, payload, None);
+                    }
+                    message => self.handle_message(key, format, &message),
+                }
             }
             Err(error) => outlet!(self).fail(key, ErrorCode::BadMessage, &error.to_string()),
         }
     }
 
-    #[inline]
+    /// Handles a message that is not for a room alone.
     fn handle_message(&mut self, key: ConnectionKey, format: Format, message: &ClientMessage<'_>) {
-        self.links.visit.did(work(message));
         match *message {
-            ClientMessage::Request(client::Request { room, request, ref message, payload }) => {
-                self.handle_user_message(key, room, message, payload, Some(request));
-            }
-            ClientMessage::Send(client::Send { room, ref message, payload }) => {
-                self.handle_user_message(key, room, message, payload, None);
-            }
+            ClientMessage::Request(_) | ClientMessage::Send(_) => {}
             ClientMessage::Ack(client::Ack { received }) => {
                 outlet!(self).acknowledged(key, received);
             }
@@ -209,10 +207,7 @@ impl Shard {
         payload: &[u8],
         request: Option<RequestNumber>,
     ) {
-        let Some(seat) = outlet!(self).seat_of(key, room, request) else { return };
-        if request.is_some_and(|request| !outlet!(self).is_new_request(key, request)) {
-            return;
-        }
+        let Some(seat) = outlet!(self).seat_to_send(key, room, request) else { return };
         if seat.shard == self.env.shard {
             self.host.deliver(&mut below!(self), seat.room, seat.member, message, payload, request);
             return;

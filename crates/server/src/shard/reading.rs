@@ -114,10 +114,7 @@ impl Shard {
                     self.links.visit.did(WORK_OF_NODE);
                     outlet!(self).handle_http(key, left)
                 }
-                Input::Native => {
-                    let is_stranger = !connection.has_session;
-                    self.handle_native(key, left, is_stranger)
-                }
+                Input::Native => self.handle_native(key, left),
                 Input::WebSocket(_) => self.handle_websocket(key, left),
                 &mut Input::Service(service, _) => {
                     self.links.visit.read(left.len());
@@ -147,29 +144,35 @@ impl Shard {
         }
     }
 
-    /// Handles the native frame at the front.
-    #[inline]
-    fn handle_native(&mut self, key: ConnectionKey, input: &[u8], is_stranger: bool) -> usize {
-        let message_bytes_max = self.env.node.config.message_bytes_max(is_stranger);
-        let framing = NativeFraming { message_bytes_max };
-        match framing.decode(input) {
-            Ok(None) => 0,
-            Ok(Some(frame)) => {
-                self.handle_body(key, frame.body, None);
-                self.apply_effects();
-                self.links.pause_if_behind(key);
-                frame.consumed
+    /// Handles native frames from the front, until one is partial or the connection takes no more.
+    fn handle_native(&mut self, key: ConnectionKey, input: &[u8]) -> usize {
+        let now = self.env.now.into();
+        let mut handled = 0;
+        let mut connection = self.links.get_mut(key);
+        while let Some(reading) = connection.filter(|connection| connection.takes_input()) {
+            let is_stranger = !reading.has_session;
+            let message_bytes_max = self.env.node.config.message_bytes_max(is_stranger);
+            match (NativeFraming { message_bytes_max }).decode(&input[handled..]) {
+                Ok(None) => break,
+                Ok(Some(frame)) => {
+                    let from = reading.hears(now);
+                    handled += frame.consumed;
+                    self.handle_body(key, from, frame.body, None);
+                    self.apply_effects();
+                }
+                Err(error) => {
+                    let code = match error {
+                        FrameError::TooLarge { .. } => ErrorCode::TooLarge,
+                        _ => ErrorCode::BadMessage,
+                    };
+                    outlet!(self).note_size(is_stranger, code);
+                    outlet!(self).fail(key, code, &with_limit(is_stranger, code, &error));
+                    return input.len();
+                }
             }
-            Err(error) => {
-                let code = match error {
-                    FrameError::TooLarge { .. } => ErrorCode::TooLarge,
-                    _ => ErrorCode::BadMessage,
-                };
-                outlet!(self).note_size(is_stranger, code);
-                outlet!(self).fail(key, code, &with_limit(is_stranger, code, &error));
-                input.len()
-            }
+            connection = self.links.handled_message(&self.env.stopwatch, key);
         }
+        handled
     }
 
     /// Handles WebSocket frames from the front, until one is partial or the connection takes no
@@ -214,8 +217,8 @@ impl Shard {
             match decoded.item {
                 None => {}
                 Some(Item::Pong(payload)) => outlet!(self).ponged_by_transport(key, payload),
-                Some(Item::Text(text)) => self.handle_body(key, text.as_bytes(), Some(true)),
-                Some(Item::Binary(body)) => self.handle_body(key, body, Some(false)),
+                Some(Item::Text(text)) => self.handle_item(key, text.as_bytes(), true),
+                Some(Item::Binary(body)) => self.handle_item(key, body, false),
                 Some(Item::Ping(payload)) => outlet!(self).answer_ping(key, payload),
                 Some(Item::Close(close)) => {
                     let code = close.map_or(NO_CLOSE_CODE, |close| close.code);
@@ -226,9 +229,9 @@ impl Shard {
                 }
             }
             self.apply_effects();
-            self.links.pause_if_behind(key);
-            self.links.end_turn_if_over(&self.env.stopwatch, key);
-            let Some(connection) = self.links.get(key) else { break };
+            let Some(connection) = self.links.handled_message(&self.env.stopwatch, key) else {
+                break;
+            };
             if is_stranger && connection.has_session {
                 is_stranger = false;
                 decoder.set_message_bytes_max(self.env.node.config.limits.message_bytes);
@@ -245,6 +248,13 @@ impl Shard {
             connection.input = Input::WebSocket(decoder);
         }
         handled
+    }
+
+    /// Handles one message of a WebSocket.
+    fn handle_item(&mut self, key: ConnectionKey, body: &[u8], is_text: bool) {
+        let Some(connection) = self.links.get_mut(key) else { return };
+        let from = connection.hears(self.env.now.into());
+        self.handle_body(key, from, body, Some(is_text));
     }
 }
 

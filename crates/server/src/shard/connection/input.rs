@@ -1,6 +1,6 @@
 //! Input of a connection that is kept for later.
 
-use crate::shard::connection::{Links, Phase};
+use crate::shard::connection::{Connection, Links, Phase};
 use crate::shard::env::Stopwatch;
 use crate::shard::keys::ConnectionKey;
 
@@ -17,11 +17,24 @@ impl Links {
     /// Stops reading from a client that does not read what it is sent.
     #[inline]
     pub(in crate::shard) fn pause_if_behind(&mut self, key: ConnectionKey) {
-        if let Some(connection) = self.slab.get_mut(key)
-            && connection.unsent() > self.high_bytes
-        {
-            connection.pause.outbox = true;
+        if let Some(connection) = self.slab.get_mut(key) {
+            connection.pause.outbox |= connection.unsent() > self.high_bytes;
         }
+    }
+
+    /// A part of the input was handled. The connection is not read on if its client does not read
+    /// what it is sent, or if it was served for long enough and others come first.
+    #[inline]
+    pub(in crate::shard) fn handled_message(
+        &mut self,
+        stopwatch: &Stopwatch,
+        key: ConnectionKey,
+    ) -> Option<&mut Connection> {
+        let is_over = self.visit.is_over(|| stopwatch.read());
+        let connection = self.slab.get_mut(key)?;
+        connection.pause.outbox |= connection.unsent() > self.high_bytes;
+        connection.pause.turn |= is_over;
+        Some(connection)
     }
 
     /// Lets others come first, if this connection was served for long enough.

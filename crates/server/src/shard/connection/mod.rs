@@ -18,8 +18,8 @@ pub(crate) mod transport;
 
 use std::time::Duration;
 
-use playfield_wire::RoomNumber;
 use playfield_wire::server::ServerMessage;
+use playfield_wire::{Format, RoomNumber};
 
 use crate::addresses::Tally;
 use crate::shard::connection::buffers::Outbox;
@@ -167,6 +167,16 @@ impl From<Vec<u8>> for Partial {
     }
 }
 
+/// The facts of a connection by which its messages are read.
+#[derive(Clone, Copy)]
+pub(in crate::shard) struct Speaker {
+    pub(in crate::shard) format: Format,
+    /// Whether messages are counted, and confirmed to the client.
+    pub(in crate::shard) is_counted: bool,
+    pub(in crate::shard) is_device: bool,
+    pub(in crate::shard) tickets_only: bool,
+}
+
 /// Whether a message has to arrive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
@@ -229,10 +239,25 @@ impl Connection {
 
     /// Notes a sign of life.
     #[inline]
-    pub(crate) fn lives(&mut self, now: Duration) {
+    pub(crate) fn lives(&mut self, now: impl Into<Moment>) {
         self.heard = now.into();
         self.unheard_bytes = 0;
         self.pinged = false;
+    }
+
+    /// A message came. Returns the facts by which it is read.
+    #[inline]
+    pub(in crate::shard) fn hears(&mut self, now: Moment) -> Speaker {
+        if self.has_session {
+            self.unfinished_since = Moment::NEVER;
+            self.lives(now);
+        }
+        Speaker {
+            format: self.dialect.format,
+            is_counted: self.resumable,
+            is_device: self.is_device,
+            tickets_only: self.tickets_only,
+        }
     }
 
     /// Takes over the transport of another connection: what waits to be read and to be written, and

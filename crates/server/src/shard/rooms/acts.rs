@@ -2,16 +2,17 @@
 
 use std::time::Duration;
 
-use playfield_room::{Error, LeaveReason, Mail};
+use playfield_room::{Error, LeaveReason, Mail, PlayerId};
 use playfield_wire::message::MessageRef;
 use playfield_wire::server::{self, ServerMessage};
-use playfield_wire::{ErrorCode, RequestNumber};
+use playfield_wire::{ErrorCode, Format, RequestNumber};
 
 use crate::addresses::AddressName;
 use crate::shard::frames::ToSession;
 use crate::shard::keys::{MemberKey, RoomKey, Seat};
 use crate::shard::mail::Act;
 use crate::shard::mail::member::{Farewell, ResumeCopy, ToMember};
+use crate::shard::rooms::delivery::HostedRoomOutput;
 use crate::shard::rooms::host::{Below, RoomHost};
 use crate::shard::rooms::link::{MemberLink, RemoteLink};
 use crate::shard::rooms::member::farewell_to;
@@ -30,37 +31,8 @@ impl RoomHost {
         payload: &[u8],
         request: Option<RequestNumber>,
     ) {
-        let Some(sender) =
-            self.rooms.get_mut(room).and_then(|hosted| hosted.members.get_mut(member))
-        else {
-            return;
-        };
-        if let Some(request) = request {
-            let unanswered_max = below.env.node.config.limits.session.requests;
-            let refusal = if sender.unanswered.contains(&request) {
-                Some(duplicate(request))
-            } else if sender.unanswered.len() >= unanswered_max {
-                let text =
-                    format!("limits.session.requests: {unanswered_max} requests are unanswered");
-                Some(Error::new(ErrorCode::Limit, text))
-            } else {
-                None
-            };
-            if let Some(error) = refusal {
-                let text = error.text().into();
-                let message = ServerMessage::Error(server::Error {
-                    request: Some(request),
-                    room: None,
-                    code: error.code(),
-                    text,
-                    retry_after_ms: None,
-                });
-                return delivery!(below, self).send(room, sender, &message);
-            }
-            sender.unanswered.push(request);
-        }
-        let (player, format) = (sender.player, sender.format);
         self.call(below, room, |any, at, out| {
+            let Some((player, format)) = out.sender(member, request) else { return };
             out.note_message((player, format), message, payload, request);
             let began = out.begin_message();
             any.message(at, player, message, payload, request, out);
@@ -310,5 +282,49 @@ impl RoomHost {
         while let Some((room, member)) = self.queues.given_up.pop() {
             self.vacate(below, room, member, LeaveReason::ConnectionLost, Farewell::TooMuch);
         }
+    }
+}
+
+impl HostedRoomOutput<'_> {
+    /// The player whose message is about to be handled, and the format of the player's messages. A
+    /// request that is not handled is answered with an error.
+    #[inline]
+    fn sender(
+        &mut self,
+        key: MemberKey,
+        request: Option<RequestNumber>,
+    ) -> Option<(PlayerId, Format)> {
+        let sender = self.members.get_mut(key)?;
+        if let Some(request) = request {
+            let unanswered_max = self.delivery.env.node.config.limits.session.requests;
+            let is_known = sender.unanswered.contains(&request);
+            if is_known || sender.unanswered.len() >= unanswered_max {
+                self.refuse_request(key, request, is_known);
+                return None;
+            }
+            sender.unanswered.push(request);
+        }
+        Some((sender.player, sender.format))
+    }
+
+    /// Refuses a request whose number waits for an answer, or that is one too many.
+    #[cold]
+    fn refuse_request(&mut self, key: MemberKey, request: RequestNumber, is_known: bool) {
+        let Some(sender) = self.members.get_mut(key) else { return };
+        let unanswered_max = self.delivery.env.node.config.limits.session.requests;
+        let error = if is_known {
+            duplicate(request)
+        } else {
+            let text = format!("limits.session.requests: {unanswered_max} requests are unanswered");
+            Error::new(ErrorCode::Limit, text)
+        };
+        let message = ServerMessage::Error(server::Error {
+            request: Some(request),
+            room: None,
+            code: error.code(),
+            text: error.text().into(),
+            retry_after_ms: None,
+        });
+        self.delivery.send(self.room, sender, &message);
     }
 }

@@ -16,7 +16,7 @@ use playfield_wire::{ErrorCode, Format, RequestNumber};
 
 use crate::addresses::Address;
 use crate::config::Config;
-use crate::shard::connection::{Kind, unread};
+use crate::shard::connection::{Connection, Kind, unread};
 use crate::shard::frames::{Stay, ToSession, put_message};
 use crate::shard::keys::{ConnectionKey, RoomKey};
 use crate::shard::mail::Act;
@@ -196,6 +196,7 @@ impl Delivery<'_> {
 
     /// Appends an event, unless the member's client is too slow for it; then the connection is
     /// given up.
+    #[inline]
     pub(crate) fn event(
         &mut self,
         room: RoomKey,
@@ -271,9 +272,10 @@ impl Delivery<'_> {
     pub(crate) fn has_space(&self, link: &MemberLink, bytes: usize) -> bool {
         let config = &self.env.node.config;
         let (waiting, bytes_max) = match link {
-            MemberLink::Local(connection) => {
-                (self.links.unsent(*connection).len(), config.limits.session.outbox_bytes.max)
-            }
+            MemberLink::Local(key) => (
+                self.links.get(*key).map_or(0, Connection::unsent),
+                config.limits.session.outbox_bytes.max,
+            ),
             MemberLink::Remote(link) if link.held => (link.unconfirmed, held_bytes_max(config)),
             MemberLink::Remote(link) => (link.unconfirmed, config.limits.session.outbox_bytes.max),
         };
