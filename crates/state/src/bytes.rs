@@ -18,9 +18,11 @@ impl Data for Bytes {
     fn schema() -> Type {
         Type::Bytes
     }
+    #[inline]
     fn encode(&self, out: &mut Vec<u8>) {
         writer::put_bytes(out, &self.0);
     }
+    #[inline]
     fn decode(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
         Ok(Self(reader.bytes()?.to_vec()))
     }

@@ -444,6 +444,7 @@ impl Data for () {
     fn schema() -> Type {
         Type::Unit
     }
+    #[inline]
     fn encode(&self, out: &mut Vec<u8>) {
         out.push(0);
     }

@@ -19,6 +19,8 @@ pub fn put_bool(out: &mut Vec<u8>, value: bool) {
 pub fn put_varint(out: &mut Vec<u8>, value: u64) {
     if value < 0x80 {
         out.push(value as u8);
+    } else if value < 0x4000 {
+        out.extend_from_slice(&[(value as u8) | 0x80, (value >> 7) as u8]);
     } else {
         put_varint_of_many(out, value);
     }

@@ -186,17 +186,17 @@ impl<R: Room> AnyRoom for RoomCore<R> {
             R::dispatch(state, message, call, &mut Context::new(seats, context, out, None))
         });
         let is_deferred = matches!(&done, Ok(Err(error)) if error.is_deferred());
-        match (done, context.replies.end(is_deferred)) {
-            (Err(panic), _) => self.fail(&panic, out),
-            (_, Fate::Deferred) => {}
-            (_, Fate::Refused) => out.error(link, request, &too_many_deferred()),
-            (Ok(Err(_)), Fate::Returned) if is_deferred && request.is_none() => {}
-            (Ok(Err(error)), Fate::Returned) => out.error(link, request, &error),
+        match (&done, context.replies.end(is_deferred)) {
             (Ok(Ok(())), Fate::Returned) => {
                 if let Some(request) = request {
                     out.reply(link, request, reply);
                 }
             }
+            (Err(panic), _) => self.fail(panic, out),
+            (_, Fate::Deferred) => {}
+            (_, Fate::Refused) => out.error(link, request, &too_many_deferred()),
+            (Ok(Err(_)), Fate::Returned) if is_deferred && request.is_none() => {}
+            (Ok(Err(error)), Fate::Returned) => out.error(link, request, error),
         }
         self.settle(out);
     }
