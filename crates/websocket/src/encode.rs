@@ -136,19 +136,38 @@ fn encode_short_with<R>(
     opcode: Opcode,
     write: impl FnOnce(&mut Vec<u8>) -> R,
 ) -> R {
-    let start = out.len();
+    let start = begin_frame(out, opcode);
     let mut frame = Unfinished { out, start, finished: false };
-    frame.out.extend_from_slice(&[0x80 | opcode.bits(), 0]);
     let result = write(frame.out);
-    let bytes = frame.out.len().checked_sub(start + 2);
-    let bytes = bytes.expect("the payload writer may only append to the buffer");
-    if bytes > SHORT_BYTES_MAX {
-        make_longer(frame.out, start, opcode, bytes);
-    } else {
-        frame.out[start + 1] = bytes as u8;
-    }
+    end_frame(frame.out, opcode, start);
     frame.finished = true;
     result
+}
+
+/// Begins a final frame that is not masked, and returns where it begins. Its payload is what is
+/// appended until [`end_frame`].
+#[inline]
+pub fn begin_frame(out: &mut Vec<u8>, opcode: Opcode) -> usize {
+    let start = out.len();
+    out.extend_from_slice(&[0x80 | opcode.bits(), 0]);
+    start
+}
+
+/// Ends the frame of a message that [`begin_frame`] began at `start`, and returns the length of its
+/// payload. One of more than 125 bytes is moved: its header is longer.
+///
+/// # Panics
+///
+/// If the buffer was shortened meanwhile.
+pub fn end_frame(out: &mut Vec<u8>, opcode: Opcode, start: usize) -> usize {
+    let bytes = out.len().checked_sub(start + 2);
+    let bytes = bytes.expect("a payload may only be appended to the buffer");
+    if bytes > SHORT_BYTES_MAX {
+        make_longer(out, start, opcode, bytes);
+    } else {
+        out[start + 1] = bytes as u8;
+    }
+    bytes
 }
 
 /// Replaces the header of two bytes at `start` by one that is long enough for the payload after it.

@@ -37,7 +37,8 @@ pub use close_finder::CloseFinder;
 pub use decode::{Decoded, Decoder, Item, Limits};
 pub use deflate::{Agreed, Deflate, Deflater, DeflaterOptions, Direction};
 pub use encode::{
-    FrameParts, encode, encode_close, encode_fragment, encode_with, encode_with_about,
+    FrameParts, begin_frame, encode, encode_close, encode_fragment, encode_with, encode_with_about,
+    end_frame,
 };
 pub use error::Error;
 pub use frame::{Mask, Opcode, Role};

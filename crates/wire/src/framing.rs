@@ -122,9 +122,29 @@ pub fn write_frame(out: &mut Vec<u8>, body: &[u8]) {
 /// If `body` appends nothing, or 4 GiB and more.
 #[inline]
 pub fn write_frame_with(out: &mut Vec<u8>, body: impl FnOnce(&mut Vec<u8>)) {
+    let start = begin_frame(out);
+    body(out);
+    end_frame(out, start);
+}
+
+/// Begins a frame whose body is what is appended until [`end_frame`], and returns where it begins.
+#[inline]
+pub fn begin_frame(out: &mut Vec<u8>) -> usize {
     let start = out.len();
-    NativeFrames::new().encode_with(out, body).expect("a message is shorter than 4 GiB");
-    assert!(out.len() > start + HEADER_BYTES, "a message has at least one byte");
+    out.extend_from_slice(&[0; HEADER_BYTES]);
+    start
+}
+
+/// Ends the frame that begins at `start`.
+///
+/// # Panics
+/// If its body has no bytes, or 4 GiB and more.
+#[inline]
+pub fn end_frame(out: &mut [u8], start: usize) {
+    let (header, body) = out[start..].split_first_chunk_mut().expect("a frame has a header");
+    assert!(!body.is_empty(), "a message has at least one byte");
+    let length = u32::try_from(body.len()).expect("a message is shorter than 4 GiB");
+    *header = length.to_le_bytes();
 }
 
 impl fmt::Display for FrameError {

@@ -2,9 +2,7 @@
 
 use std::cell::RefCell;
 
-use playfield_websocket::{
-    Deflate, Deflater, DeflaterOptions, Direction, Opcode, Role, encode_with,
-};
+use playfield_websocket::{Deflate, Deflater, DeflaterOptions, Direction, Opcode, Role};
 
 /// How messages to a client are compressed: at level 1, which takes a third of the time of level 6
 /// (`docs/benchmarks.md`). No message refers to those before it, so that one that was compressed
@@ -45,20 +43,15 @@ impl Deflated {
         u32::from_le_bytes([low, middle, high, 0]) as usize
     }
 
-    /// Appends a message in one frame, whose bytes are what `message` appends.
-    pub(crate) fn write_with(
+    /// Compresses the last frame of `out`, which begins at `start` and holds a message of `bytes`
+    /// bytes as it is, unless the message is short. Most are, and stay as they are.
+    pub(crate) fn compress_long(
         self,
         out: &mut Vec<u8>,
         opcode: Opcode,
-        message: impl FnOnce(&mut Vec<u8>),
+        start: usize,
+        bytes: usize,
     ) {
-        let start = out.len();
-        // As it is at first: most messages are short, and stay so.
-        let bytes = encode_with(out, opcode, None, |out| {
-            let start = out.len();
-            message(out);
-            out.len() - start
-        });
         if bytes > self.plain_bytes_max() {
             let plain_start = out.len() - bytes;
             LATELY.with_borrow_mut(|lately| lately.compress(self, opcode, out, start, plain_start));
@@ -152,7 +145,9 @@ pub(in crate::shard) fn forget() {
 
 #[cfg(test)]
 mod tests {
-    use playfield_websocket::{Decoder, Deflate, Direction, Item, Limits, Opcode, Role};
+    use playfield_websocket::{
+        Decoder, Deflate, Direction, Item, Limits, Opcode, Role, begin_frame, end_frame,
+    };
 
     use super::{Deflated, MESSAGE_BYTES_MAX, MESSAGES_MAX, forget, remembered};
 
@@ -164,7 +159,10 @@ mod tests {
     /// A frame behind others, and that it says what it is to say.
     fn frame(how: Deflated, opcode: Opcode, plain: &[u8]) -> Vec<u8> {
         let mut out = b"before".to_vec();
-        how.write_with(&mut out, opcode, |out| out.extend_from_slice(plain));
+        let start = begin_frame(&mut out, opcode);
+        out.extend_from_slice(plain);
+        let bytes = end_frame(&mut out, opcode, start);
+        how.compress_long(&mut out, opcode, start, bytes);
         let frame = out.split_off(6);
         assert_eq!(out, b"before");
         let limits = Limits { message_bytes_max: 1 << 24, ..Limits::default() };

@@ -1,6 +1,7 @@
 //! The outboxes of connections: what is appended to them, and what was written of it.
 
 use std::collections::VecDeque;
+use std::mem::ManuallyDrop;
 
 use crate::shard::connection::Connection;
 use crate::shard::connection::buffers::Buffers;
@@ -194,15 +195,16 @@ pub(crate) struct OpenOutbox<'a> {
 }
 
 impl OpenOutbox<'_> {
-    /// Appends one message: what `write` appends, in the connection's framing.
-    #[inline]
-    pub(crate) fn append_message(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
-        let dialect = self.connection.dialect;
-        *self.messages_out += 1;
-        fill(self.connection, self.key, self.buffers, self.dirty, |out| {
-            dialect.write_with(out, write);
-            true
-        });
+    /// Begins a message.
+    #[inline(always)]
+    pub(crate) fn begin(&mut self) -> OpenMessage<'_> {
+        self.mark_dirty();
+        let Self { connection, buffers, messages_out, .. } = self;
+        **messages_out += 1;
+        let dialect = connection.dialect;
+        let out = &mut connection.outbox.get_or_insert_with(|| buffers.outbox()).bytes;
+        let start = dialect.begin(out);
+        OpenMessage { out, dialect, start }
     }
 
     /// Has the connection come up as one to be written to, so that what it holds is counted.
@@ -210,6 +212,37 @@ impl OpenOutbox<'_> {
         if !std::mem::replace(&mut self.connection.dirty, true) {
             self.dirty.push_back(self.key);
         }
+    }
+}
+
+/// A message that is appended to an outbox. Unless it is [ended](Self::end), it is taken back.
+#[must_use]
+pub(crate) struct OpenMessage<'a> {
+    out: &'a mut Vec<u8>,
+    dialect: Dialect,
+    /// Where its frame begins.
+    start: usize,
+}
+
+impl OpenMessage<'_> {
+    /// The buffer to which the bytes of the message are appended.
+    #[inline]
+    pub(crate) fn body(&mut self) -> &mut Vec<u8> {
+        self.out
+    }
+
+    /// Ends the message.
+    #[inline(always)]
+    pub(crate) fn end(self) {
+        let mut message = ManuallyDrop::new(self);
+        let OpenMessage { out, dialect, start } = &mut *message;
+        dialect.end(out, *start);
+    }
+}
+
+impl Drop for OpenMessage<'_> {
+    fn drop(&mut self) {
+        self.out.truncate(self.start);
     }
 }
 

@@ -108,12 +108,35 @@ impl Dialect {
     /// Appends a message, whose bytes are what `message` appends.
     #[inline]
     pub(crate) fn write_with(self, out: &mut Vec<u8>, message: impl FnOnce(&mut Vec<u8>)) {
+        let start = self.begin(out);
+        message(out);
+        self.end(out, start);
+    }
+
+    /// Begins a message, whose bytes are what is appended until [`end`](Self::end). Returns where
+    /// its frame begins.
+    #[inline]
+    pub(crate) fn begin(self, out: &mut Vec<u8>) -> usize {
         match self.framing {
-            Framing::Native => framing::write_frame_with(out, message),
-            Framing::WebSocket(None) => {
-                playfield_websocket::encode_with(out, self.opcode(), None, message);
-            }
-            Framing::WebSocket(Some(deflated)) => deflated.write_with(out, self.opcode(), message),
+            Framing::Native => framing::begin_frame(out),
+            Framing::WebSocket(_) => playfield_websocket::begin_frame(out, self.opcode()),
+        }
+    }
+
+    /// Ends the message whose frame begins at `start`.
+    #[inline]
+    pub(crate) fn end(self, out: &mut Vec<u8>, start: usize) {
+        match self.framing {
+            Framing::Native => framing::end_frame(out, start),
+            Framing::WebSocket(deflated) => self.end_websocket(out, start, deflated),
+        }
+    }
+
+    #[inline(never)]
+    fn end_websocket(self, out: &mut Vec<u8>, start: usize, deflated: Option<Deflated>) {
+        let bytes = playfield_websocket::end_frame(out, self.opcode(), start);
+        if let Some(deflated) = deflated {
+            deflated.compress_long(out, self.opcode(), start, bytes);
         }
     }
 

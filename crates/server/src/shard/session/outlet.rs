@@ -56,11 +56,15 @@ impl Outlet<'_> {
                 // Nothing is written, but what it holds is counted.
                 outbox.mark_dirty();
             } else {
-                outbox.append_message(|out| out.extend_from_slice(body));
+                let mut message = outbox.begin();
+                message.body().extend_from_slice(body);
+                message.end();
             }
             outbox.connection.logged = narrowed(log.memory());
         } else if !outbox.connection.is_away() {
-            outbox.append_message(|out| write(format, out));
+            let mut message = outbox.begin();
+            write(format, message.body());
+            message.end();
         }
     }
 
