@@ -28,6 +28,7 @@ impl Shard {
         }
     }
 
+    #[inline(never)]
     fn apply_all_effects(&mut self) {
         while let Some(effect) = self.outbound.effects.pop_front() {
             match effect {

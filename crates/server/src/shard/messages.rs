@@ -38,32 +38,37 @@ impl Shard {
         if is_text.is_some_and(|is_text| is_text != format.is_text()) {
             return outlet!(self).fail(key, ErrorCode::WrongFormat, wrong_format(format));
         }
-        match ClientMessage::decode(format, body) {
-            Ok(message) => {
-                if is_counted {
-                    outlet!(self).count_received(key, &message, body.len());
-                }
-                if let Err(excess) = within
-                    && !outlet!(self).exceed(key, excess, Some(&message))
-                {
-                    return;
-                }
-                if tickets_only && !outlet!(self).is_open_to_ticket_holders(key, &message) {
-                    return;
-                }
-                self.links.visit.did(work(&message));
-                match message {
-                    ClientMessage::Request(client::Request { room, request, message, payload }) => {
-                        self.handle_user_message(key, room, &message, payload, Some(request));
-                    }
-                    ClientMessage::Send(client::Send { room, message, payload }) => {
-                        self.handle_user_message(key, room, &message, payload, None);
-                    }
-                    message => self.handle_message(key, format, &message),
-                }
+        let decoded = ClientMessage::decode(format, body);
+        let message = match &decoded {
+            Ok(message) => message,
+            Err(error) => {
+                return outlet!(self).fail(key, ErrorCode::BadMessage, &error.to_string());
             }
-            Err(error) => outlet!(self).fail(key, ErrorCode::BadMessage, &error.to_string()),
+        };
+        if is_counted {
+            outlet!(self).count_received(key, message, body.len());
         }
+        if let Err(excess) = within
+            && !outlet!(self).exceed(key, excess, Some(message))
+        {
+            return;
+        }
+        if tickets_only && !outlet!(self).is_open_to_ticket_holders(key, message) {
+            return;
+        }
+        self.links.visit.did(work(message));
+        // The most frequent messages are taken apart: as a whole, they would be copied and dropped.
+        let (room, request, message, payload) = match decoded {
+            Ok(ClientMessage::Request(client::Request { room, request, message, payload })) => {
+                (room, Some(request), message, payload)
+            }
+            Ok(ClientMessage::Send(client::Send { room, message, payload })) => {
+                (room, None, message, payload)
+            }
+            Ok(message) => return self.handle_message(key, format, &message),
+            Err(_) => return,
+        };
+        self.handle_user_message(key, room, &message, payload, request);
     }
 
     /// Handles a message that is not for a room alone.

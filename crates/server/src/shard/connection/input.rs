@@ -24,7 +24,7 @@ impl Links {
 
     /// A part of the input was handled. The connection is not read on if its client does not read
     /// what it is sent, or if it was served for long enough and others come first.
-    #[inline]
+    #[inline(always)]
     pub(in crate::shard) fn handled_message(
         &mut self,
         stopwatch: &Stopwatch,

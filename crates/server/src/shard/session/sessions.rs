@@ -82,7 +82,7 @@ impl Sessions {
     }
 
     /// Takes a message of this many bytes from the rates of a session; `None` without a session.
-    #[inline]
+    #[inline(always)]
     pub(in crate::shard) fn take(
         &mut self,
         key: ConnectionKey,
