@@ -18,7 +18,7 @@ use crate::tickets::is_ticket;
 impl Shard {
     /// Handles one message, which came as text, as binary, or by a transport that has only one
     /// kind.
-    #[inline]
+    #[inline(always)]
     pub(in crate::shard) fn handle_body(
         &mut self,
         key: ConnectionKey,

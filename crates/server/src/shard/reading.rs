@@ -145,6 +145,7 @@ impl Shard {
     }
 
     /// Handles native frames from the front, until one is partial or the connection takes no more.
+    #[inline(never)]
     fn handle_native(&mut self, key: ConnectionKey, input: &[u8]) -> usize {
         let now = self.env.now.into();
         let mut handled = 0;
