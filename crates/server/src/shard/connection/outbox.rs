@@ -200,15 +200,22 @@ impl OpenOutbox<'_> {
     pub(crate) fn begin(&mut self) -> OpenMessage<'_> {
         self.mark_dirty();
         let Self { connection, buffers, messages_out, .. } = self;
-        **messages_out += 1;
         let dialect = connection.dialect;
         let out = &mut connection.outbox.get_or_insert_with(|| buffers.outbox()).bytes;
         let start = dialect.begin(out);
-        OpenMessage { out, dialect, start }
+        let body = out.len();
+        OpenMessage { out, dialect, start, body, messages_out }
+    }
+
+    /// Gives back the buffer if nothing is in it.
+    pub(crate) fn release_if_empty(&mut self) {
+        if self.connection.outbox.as_deref().is_some_and(|outbox| outbox.bytes.is_empty()) {
+            self.buffers.give_outbox(self.connection.outbox.take());
+        }
     }
 
     /// Has the connection come up as one to be written to, so that what it holds is counted.
-    pub(crate) fn mark_dirty(&mut self) {
+    fn mark_dirty(&mut self) {
         if !std::mem::replace(&mut self.connection.dirty, true) {
             self.dirty.push_back(self.key);
         }
@@ -222,6 +229,9 @@ pub(crate) struct OpenMessage<'a> {
     dialect: Dialect,
     /// Where its frame begins.
     start: usize,
+    /// Where its bytes begin.
+    body: usize,
+    messages_out: &'a mut u64,
 }
 
 impl OpenMessage<'_> {
@@ -231,12 +241,23 @@ impl OpenMessage<'_> {
         self.out
     }
 
+    /// The bytes of the message so far.
+    pub(crate) fn written(&self) -> &[u8] {
+        &self.out[self.body..]
+    }
+
+    /// Takes the message back.
+    pub(crate) fn take_back(self) {
+        drop(self);
+    }
+
     /// Ends the message.
     #[inline(always)]
     pub(crate) fn end(self) {
         let mut message = ManuallyDrop::new(self);
-        let OpenMessage { out, dialect, start } = &mut *message;
+        let OpenMessage { out, dialect, start, messages_out, .. } = &mut *message;
         dialect.end(out, *start);
+        **messages_out += 1;
     }
 }
 

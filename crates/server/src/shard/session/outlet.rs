@@ -42,30 +42,32 @@ impl Outlet<'_> {
         if outbox.connection.is_closing() {
             return;
         }
-        let format = outbox.connection.dialect.format;
-        if let Kind::Counted(room) = kind
-            && outbox.connection.resumable
-            && let Some(resumption) = self.sessions.resumption(key)
-        {
-            let log = &mut resumption.log;
-            let is_held = outbox.connection.held;
-            let passage = if is_held { Passage::Held } else { Passage::Sent };
-            let bytes_max = self.env.node.config.limits.session.resume_bytes;
-            let body = log.push(room, bytes_max, passage, |out| write(format, out));
-            if is_held {
-                // Nothing is written, but what it holds is counted.
-                outbox.mark_dirty();
-            } else {
-                let mut message = outbox.begin();
-                message.body().extend_from_slice(body);
-                message.end();
+        let log = match kind {
+            Kind::Counted(room) if outbox.connection.resumable => {
+                self.sessions.resumption(key).map(|resumption| (room, &mut resumption.log))
             }
-            outbox.connection.logged = narrowed(log.memory());
-        } else if !outbox.connection.is_away() {
-            let mut message = outbox.begin();
-            write(format, message.body());
+            Kind::Counted(_) | Kind::Fleeting => None,
+        };
+        if log.is_none() && outbox.connection.is_away() {
+            return;
+        }
+        let is_held = outbox.connection.held;
+        let format = outbox.connection.dialect.format;
+        let mut message = outbox.begin();
+        write(format, message.body());
+        let Some((room, log)) = log else { return message.end() };
+        let bytes_max = self.env.node.config.limits.session.resume_bytes;
+        let passage = if is_held { Passage::Held } else { Passage::Sent };
+        log.push(room, bytes_max, passage, |out| out.extend_from_slice(message.written()));
+        let logged = narrowed(log.memory());
+        if is_held {
+            // Only what the log holds is counted.
+            message.take_back();
+            outbox.release_if_empty();
+        } else {
             message.end();
         }
+        outbox.connection.logged = logged;
     }
 
     /// A counted message of this room was too much to keep on its way here.
