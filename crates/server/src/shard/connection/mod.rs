@@ -10,6 +10,7 @@ pub(crate) mod http;
 pub(crate) mod input;
 pub(crate) mod input_queue;
 pub(crate) mod links;
+pub(crate) mod message;
 pub(crate) mod outbox;
 pub(crate) mod patience;
 pub(crate) mod share;
