@@ -205,7 +205,7 @@ mod tests {
     use std::fs;
     use std::time::Duration;
 
-    use playfield_server::Quota;
+    use playfield_server::{Quota, Setting, settings};
 
     use super::{Config, Failure, Flags, Usage};
 
@@ -253,6 +253,18 @@ mod tests {
         let table = "{ total = 7, per_address = 3 }";
         let limits = self::config(&["--limits.connections", table], &[]).unwrap().limits;
         assert_eq!(limits.connections, Quota { total: 7, per_address: 3 });
+    }
+
+    #[test]
+    fn help_lists_every_setting_with_its_default() {
+        let help = super::help("game");
+        let flags = help.lines().filter_map(|line| line.strip_prefix("  --"));
+        let of = |setting: &Setting| match setting.default() {
+            default if default.is_empty() => format!("{} (default empty)", setting.name),
+            default => format!("{} (default {default})", setting.name),
+        };
+        let expected = ["config FILE".to_owned()].into_iter().chain(settings().iter().map(of));
+        assert!(flags.eq(expected), "{help}");
     }
 
     #[test]

@@ -298,8 +298,9 @@ impl Server {
     /// `tokio::task::spawn_blocking`.
     ///
     /// A client that waits is refused with `timeout` when `timeouts.hello` have passed since it
-    /// connected, with `internal` if the function panics, and with `busy` if `limits.queues.authentications`
-    /// wait already. The `resume` and `schemas` of the hello that the function gets are empty.
+    /// connected, with `internal` if the function panics, and with `busy` if
+    /// `limits.queues.authentications` wait already. The `resume` and `schemas` of the hello that
+    /// the function gets are empty.
     ///
     /// ```no_run
     /// use playfield::prelude::*;

@@ -199,8 +199,8 @@ pub struct Settings {
     pub reply_ms: u64,
     /// How long a player's connection may be silent before either end counts it as lost, in
     /// milliseconds; 0 = 5,000 in a room with ticks, and in others as long as the node's
-    /// `timeouts.heartbeat` allows. It must be well above twice the round trip to the players. One above
-    /// twice `timeouts.heartbeat` changes nothing. Default: 0.
+    /// `timeouts.heartbeat` allows. It must be well above twice the round trip to the players. One
+    /// above twice `timeouts.heartbeat` changes nothing. Default: 0.
     pub silence_ms: u64,
     /// How often the round trip to each player is measured, for [`Context::round_trip`], in
     /// milliseconds; 0 = never. A node measures no connection more often than ten times a second.

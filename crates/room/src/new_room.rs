@@ -146,8 +146,8 @@ impl<F: Founder> RoomBuilder<F> {
     /// # Errors
     /// `room_exists` if the key is taken, `bad_key` if it can't be one, `unknown_room_type` if the
     /// node has no such room, `room_full` if more seats are reserved than its capacity, `limit` at
-    /// `limits.rooms` or beyond [`RESERVATION_MAX`](crate::RESERVATION_MAX), `busy` if the mailbox of
-    /// the room's shard is full, or `shutting_down`. If a room calls it in
+    /// `limits.rooms` or beyond [`RESERVATION_MAX`](crate::RESERVATION_MAX), `busy` if the mailbox
+    /// of the room's shard is full, or `shutting_down`. If a room calls it in
     /// [`Room::create`](crate::Room::create), what only the node can know is logged instead.
     pub fn create(self) -> F::Founded {
         let Self { founder, new, refusal } = self;

@@ -25,10 +25,10 @@ impl Player {
         self.id
     }
 
-    /// The display name: not unique, may be empty. The client chose it, unless the authenticator
-    /// or a ticket did. Names of tokens and tickets are made displayable: invisible characters are
-    /// left out, and what exceeds the node's `limits.name_bytes.player` is cut off. A client that chooses
-    /// such a name is refused.
+    /// The display name: not unique, may be empty. The client chose it, unless the authenticator or
+    /// a ticket did. Names of tokens and tickets are made displayable: invisible characters are
+    /// left out, and what exceeds the node's `limits.name_bytes.player` is cut off. A client that
+    /// chooses such a name is refused.
     pub fn name(&self) -> &str {
         &self.name
     }

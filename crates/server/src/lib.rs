@@ -14,8 +14,8 @@
 //! joined or listed, and `addresses` what each client address uses. Work that waits or computes for
 //! long runs in `control`, and ends as mail.
 //!
-//! [`config`] has the settings. [`channel`] and [`device`] hold what shards know of channels and devices. Both are state
-//! machines without sockets and threads.
+//! [`config`] has the settings. [`channel`] and [`device`] hold what shards know of channels and
+//! devices. Both are state machines without sockets and threads.
 
 mod addresses;
 mod asks;

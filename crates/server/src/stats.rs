@@ -131,7 +131,8 @@ counters! {
     mail_dropped,
     /// Connections that were closed on arrival because `limits.connections.total` was reached.
     connections_refused,
-    /// Connections that were closed on arrival because `limits.connections.per_address` was reached.
+    /// Connections that were closed on arrival because `limits.connections.per_address` was
+    /// reached.
     connections_refused_by_address,
     /// Connections that were closed on arrival because `limits.handshakes.total` or
     /// `limits.handshakes.per_address` was reached.
@@ -181,7 +182,8 @@ counters! {
     closed_too_slow,
     /// Connections that were closed because of `timeouts.message`.
     closed_unfinished,
-    /// Connections that were closed because of `limits.memory.total` or `limits.memory.per_address`.
+    /// Connections that were closed because of `limits.memory.total` or
+    /// `limits.memory.per_address`.
     closed_over_budget,
     /// TLS handshakes that were completed.
     tls_handshakes,
@@ -200,8 +202,8 @@ counters! {
     /// HTTP requests that were answered with 431, because of `http.head_bytes` or because they
     /// had too many headers.
     http_heads_too_large,
-    /// HTTP requests that were answered with 503, because `http.requests.total` was reached or their
-    /// handler took longer than `http.answer_timeout`.
+    /// HTTP requests that were answered with 503, because `http.requests.total` was reached or
+    /// their handler took longer than `http.answer_timeout`.
     http_unavailable,
     /// HTTP requests that were answered with 429, because `http.requests.per_address` was
     /// reached.
@@ -222,7 +224,8 @@ counters! {
     /// `limits.history_bytes.per_address`.
     history_evicted_by_address,
     /// Publications of rooms, services and the program that were refused, because they were too
-    /// large or of the wrong kind, no rule matches the channel, or `limits.channels.total` was reached.
+    /// large or of the wrong kind, no rule matches the channel, or `limits.channels.total` was
+    /// reached.
     publications_refused,
     /// Turns of the shards.
     turns,

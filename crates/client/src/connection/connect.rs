@@ -62,9 +62,9 @@ pub fn connect(url: &str) -> Connect {
 /// [time limit](Self::timeout), or the node [refuses](Error::is_refused), for example because the
 /// token is wrong.
 ///
-/// If the connection is lost later, the client [reconnects by itself](Self::reconnect_timeout), and the
-/// session goes on: nothing is missed, and nothing is done twice. [`Connection::events`] reports
-/// it.
+/// If the connection is lost later, the client [reconnects by itself](Self::reconnect_timeout), and
+/// the session goes on: nothing is missed, and nothing is done twice. [`Connection::events`]
+/// reports it.
 ///
 /// # Cancel safety
 /// If it is dropped while connecting, the connection is closed.
@@ -141,8 +141,8 @@ impl Connect {
         self
     }
 
-    /// Sets how much rooms, channels and devices keep until it is taken out. Past that the oldest are
-    /// dropped, which [`Room::next_event`](crate::Room::next_event),
+    /// Sets how much rooms, channels and devices keep until it is taken out. Past that the oldest
+    /// are dropped, which [`Room::next_event`](crate::Room::next_event),
     /// [`Changes::next`](crate::Changes::next), [`Channel::next`](crate::Channel::next) and
     /// [`Device::next`](crate::Device::next) report.
     ///
@@ -162,8 +162,9 @@ impl Connect {
 
     /// Sets the time limit for connecting, from the name lookup to the node's welcome, that for the
     /// [token](Self::token_by), and that for the schema of a room, if entering the room needs it:
-    /// past it, entering fails with an error that [`is_timed_out`](Error::is_timed_out). An attempt to restore a lost connection has less, but at least 3
-    /// seconds, while the node still keeps the session. Default: 10 seconds.
+    /// past it, entering fails with an error that [`is_timed_out`](Error::is_timed_out). An attempt
+    /// to restore a lost connection has less, but at least 3 seconds, while the node still keeps
+    /// the session. Default: 10 seconds.
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.patience.timeout = timeout;
         self

@@ -34,9 +34,9 @@ pub(crate) use task::Task;
 /// A handle: clones refer to the same connection. When the last of them and of its
 /// [rooms](crate::Room) is dropped, the client says goodbye.
 ///
-/// If the connection is lost, the client [reconnects by itself](Connect::reconnect_timeout), and the
-/// session goes on: rooms stay, events and replies from the time between are delivered, and what
-/// was sent is carried out once. [`events`](Self::events) reports it.
+/// If the connection is lost, the client [reconnects by itself](Connect::reconnect_timeout), and
+/// the session goes on: rooms stay, events and replies from the time between are delivered, and
+/// what was sent is carried out once. [`events`](Self::events) reports it.
 ///
 /// Commands go through a [bounded](Connect::commands_max) queue; a method waits while it is full,
 /// which it soon is while the connection is lost. All futures may be dropped at any time. Unless

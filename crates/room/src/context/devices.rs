@@ -10,8 +10,8 @@ impl<R> Context<'_, R> {
     /// are JSON. A room does not see which devices there are: the program tells it.
     ///
     /// The node counts what it can't push as `pushes_refused`. It logs it, once a minute, if the
-    /// fleet's payloads are bytes, or the value is larger than `limits.payload_bytes`, and at the level
-    /// `debug` if no such device is registered.
+    /// fleet's payloads are bytes, or the value is larger than `limits.payload_bytes`, and at the
+    /// level `debug` if no such device is registered.
     ///
     /// ```
     /// # mod playfield { pub use playfield_room::*; pub mod prelude { pub use playfield_room::*; pub use playfield_state::*; } }

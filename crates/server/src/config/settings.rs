@@ -358,8 +358,8 @@ group! {
         /// Maximum messages from a connection; 0 per second = no maximum. What comes faster is
         /// refused, and past four times the rate the connection is closed.
         messages: RateLimit = "{ per_second = 2000, burst = 4000 }", [0..=1_000_000, 1..=10_000_000];
-        /// Maximum bytes of messages from a connection; 0 per second = no maximum. What comes faster is
-        /// refused. The burst is at least `limits.message_bytes`, even if set lower.
+        /// Maximum bytes of messages from a connection; 0 per second = no maximum. What comes
+        /// faster is refused. The burst is at least `limits.message_bytes`, even if set lower.
         bytes: RateLimit = "{ per_second = 4194304, burst = 8388608 }", [0..=1_073_741_824, 1..=1_073_741_824];
         /// Maximum unsent bytes. An event that would exceed it closes the connection, so it must be
         /// larger than a room's largest snapshot. While more than `high` are unsent, nothing is read

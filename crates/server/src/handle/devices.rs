@@ -79,13 +79,14 @@ impl Devices<'_> {
     /// payloads are JSON. How many devices it is sent to.
     ///
     /// A device whose connection was lost gets it once when it comes back, however long that takes.
-    /// If its session ends before that, or more than `limits.session.resume_bytes` waits for it, it is lost.
+    /// If its session ends before that, or more than `limits.session.resume_bytes` waits for it, it
+    /// is lost.
     ///
     /// # Errors
-    /// `unknown_device` if none has the id, `bad_payload` if the fleet's payloads are bytes, `limit`
-    /// past `limits.payload_bytes`, `forbidden` if the node has no fleet, `busy` if the mailbox of a
-    /// shard is full (`limits.queues.mail`), `internal` if a shard has failed, or `shutting_down`. Of many
-    /// devices, some may have been sent it then.
+    /// `unknown_device` if none has the id, `bad_payload` if the fleet's payloads are bytes,
+    /// `limit` past `limits.payload_bytes`, `forbidden` if the node has no fleet, `busy` if the
+    /// mailbox of a shard is full (`limits.queues.mail`), `internal` if a shard has failed, or
+    /// `shutting_down`. Of many devices, some may have been sent it then.
     pub fn push(&self, to: impl Into<Target>, value: &impl Data) -> Result<usize> {
         self.push_payload(Push::json(to, value))
     }

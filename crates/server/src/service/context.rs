@@ -144,8 +144,8 @@ impl<'a, S: Service> Context<'a, S> {
     /// answer comes by [`Service::answered`], to the value of the service on this shard.
     ///
     /// # Errors
-    /// If the request can't be sent: as [`NodeHandle::tell`], or `busy` at `limits.queues.asks`. Nothing is
-    /// answered then.
+    /// If the request can't be sent: as [`NodeHandle::tell`], or `busy` at `limits.queues.asks`.
+    /// Nothing is answered then.
     pub fn ask<M: Message>(&mut self, room_id: &str, message: &M) -> Result<AskId, Error> {
         let asker = (self.reach.shard, self.reach.service);
         let node = self.reach.node.ok_or_else(ended)?;
@@ -229,7 +229,8 @@ impl<'a, S: Service> Context<'a, S> {
     /// written.
     ///
     /// It is not written if the connection is closed, or if its client is too slow: then more than
-    /// `limits.session.outbox_bytes.max` bytes would have been queued, and the connection is closed.
+    /// `limits.session.outbox_bytes.max` bytes would have been queued, and the connection is
+    /// closed.
     ///
     /// # Errors
     /// If no frame can hold such a body.

@@ -59,8 +59,9 @@ pub type Result<T = (), E = Box<dyn Error + Send + Sync>> = std::result::Result<
 
 /// A custom protocol on the same event loop as the rooms. [The module](self) describes how it runs.
 ///
-/// Its limits are settings of the node: `limits.message_bytes` for a frame's body, `limits.session.outbox_bytes.max`
-/// and `limits.session.outbox_bytes.high` for queued output, `limits.connections.total`, and `timeouts.heartbeat` for silence.
+/// Its limits are settings of the node: `limits.message_bytes` for a frame's body,
+/// `limits.session.outbox_bytes.max` and `limits.session.outbox_bytes.high` for queued output,
+/// `limits.connections.total`, and `timeouts.heartbeat` for silence.
 ///
 /// A panic in a handler closes the connection that it was called for, and is logged. The service
 /// keeps running as the panic left it, with all its other connections: one client must not be able
@@ -103,8 +104,8 @@ pub trait Service: Sized + Send + 'static {
         let _ = (connection, id, why, cx);
     }
 
-    /// A client has been silent for half of `timeouts.heartbeat`. Send a ping, if the protocol has one.
-    /// After twice `timeouts.heartbeat` the connection is closed.
+    /// A client has been silent for half of `timeouts.heartbeat`. Send a ping, if the protocol has
+    /// one. After twice `timeouts.heartbeat` the connection is closed.
     fn silent(&mut self, connection: &mut Self::Connection, peer: &mut Peer<Self>) {
         let _ = (connection, peer);
     }

@@ -15,7 +15,8 @@ use crate::harness::ticks::AllTicks;
 
 pub(crate) const ROLE: Role = Role { name: "attacks", log: "off", serve: host };
 
-/// How many entries a large room has, and how long each is: less than `limits.session.outbox_bytes.max`.
+/// How many entries a large room has, and how long each is: less than
+/// `limits.session.outbox_bytes.max`.
 const FAT_ENTRIES: u32 = 900;
 const FAT_ENTRY_BYTES: usize = 1000;
 /// The bytes of the texts in a large room.

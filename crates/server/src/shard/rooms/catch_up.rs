@@ -1,9 +1,9 @@
 //! The number of overdue ticks that a room makes up for.
 //!
-//! A room that was held up makes up for all, as far as `tuning.catch_up_ticks` allows: its simulation
-//! loses nothing. On a shard with more rooms than it has time for, each tick that is made up for
-//! takes the time of syncs, and makes the next run later. A room that keeps falling behind
-//! therefore runs no more ticks at once than belong to a sync, or take no longer than one.
+//! A room that was held up makes up for all, as far as `tuning.catch_up_ticks` allows: its
+//! simulation loses nothing. On a shard with more rooms than it has time for, each tick that is
+//! made up for takes the time of syncs, and makes the next run later. A room that keeps falling
+//! behind therefore runs no more ticks at once than belong to a sync, or take no longer than one.
 
 use std::ops::Range;
 use std::time::Duration;
