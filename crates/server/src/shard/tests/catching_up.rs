@@ -329,7 +329,7 @@ fn who_took_little_comes_back_before_those_who_took_much() {
 /// A hundred strangers, each from another address, ask for one snapshot after the other.
 #[test]
 fn one_that_comes_back_does_not_wait_for_strangers_at_many_addresses() {
-    let settings = [("resyncs_per_second_max", "1000000")];
+    let settings = [("limits.session.snapshots.per_second", "1000000")];
     let mut world = World::new(1, &settings);
     let mut host = Wanderer::new(&mut world, 0, false, Format::Packed);
     let there = host.room(&mut world, "ballast=5000 capacity=200");

@@ -470,7 +470,7 @@ fn snapshots(world: &mut World, client: Client) -> usize {
 /// Requests past the rate are answered by one snapshot, when it may be sent: wherever the room is,
 /// and whether it has syncs of its own or none.
 #[test]
-fn resyncs_per_second_max() {
+fn snapshots_past_the_rate_wait() {
     for (shard, options) in [(0, ""), (0, AT_ONCE), (1, ""), (1, AT_ONCE)] {
         let mut world = World::new(2, &[("limits.session.snapshots.per_second", "2")]);
         let host = world.client(0);
@@ -581,7 +581,7 @@ fn draw(world: &mut World, client: Client, ids: &[String]) -> (usize, u64) {
 /// A player who leaves and comes back, or goes to another room, is sent no more snapshots than one
 /// who stays, and is admitted, only later.
 #[test]
-fn resyncs_per_second_max_holds_from_seat_to_seat() {
+fn the_rate_of_snapshots_holds_from_seat_to_seat() {
     for (shard, options) in [(0, ""), (0, AT_ONCE), (1, ""), (1, AT_ONCE)] {
         for rooms in [1, 2, 7] {
             let mut world = World::new(2, &[]);
