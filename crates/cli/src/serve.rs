@@ -234,7 +234,7 @@ mod tests {
         let config = config(&["--shards", "3"], &variables);
         fs::remove_file(&file).unwrap();
         let config = config.unwrap();
-        assert_eq!((config.shards, config.limits.listed.rooms, config.limits.rooms), (3, 2, 1));
+        assert_eq!((config.shards, config.limits.devices, config.limits.rooms), (3, 2, 1));
     }
 
     #[test]

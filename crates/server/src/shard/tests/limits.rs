@@ -31,7 +31,7 @@ fn list(world: &mut World, client: Client, request: RequestNumber) {
 }
 
 #[test]
-fn rooms_max() {
+fn a_node_has_so_many_rooms() {
     let mut world = World::new(1, &[("limits.rooms", "2")]);
     let client = world.client(0);
     let (room, _) = world.room(client, "");
@@ -44,7 +44,7 @@ fn rooms_max() {
 }
 
 #[test]
-fn rooms_per_session_max() {
+fn a_session_is_in_so_many_rooms() {
     let mut world = World::new(1, &[("limits.session.rooms", "2")]);
     let client = world.client(0);
     let (room, _) = world.room(client, "");
@@ -67,7 +67,7 @@ fn rooms_per_session_max() {
 const AT_ONCE: &str = "sync=0 tick=0";
 
 #[test]
-fn rooms_created_per_minute_max() {
+fn a_session_creates_rooms_at_a_rate() {
     let mut world = World::new(
         1,
         &[
@@ -234,7 +234,7 @@ fn a_session_takes_along_to_another_shard_what_it_has_used_up() {
 }
 
 #[test]
-fn lists_per_second_max() {
+fn a_session_lists_rooms_at_a_rate() {
     let mut world = World::new(1, &[("tuning.lists.per_second", "3")]);
     let (client, other) = (world.client(0), world.client(0));
     for number in 1..=5 {
@@ -262,7 +262,7 @@ fn lists_per_second_max() {
 }
 
 #[test]
-fn schemas_per_second_max() {
+fn a_session_asks_for_schemas_at_a_rate() {
     let mut world = World::new(1, &[("tuning.schemas.per_second", "1")]);
     let client = world.client(0);
     for request in [1, 2] {
@@ -278,7 +278,7 @@ fn schemas_per_second_max() {
 }
 
 #[test]
-fn requests_unanswered_max() {
+fn so_many_requests_are_unanswered() {
     let mut world = World::new(1, &[("limits.session.requests", "3")]);
     let client = world.client(0);
     let (room, _) = world.room(client, "");
@@ -293,7 +293,7 @@ fn requests_unanswered_max() {
 }
 
 #[test]
-fn list_max() {
+fn so_many_rooms_are_listed() {
     let mut world = World::new(1, &[("limits.listed.rooms", "2")]);
     let client = world.client(0);
     for _ in 0..3 {
@@ -312,7 +312,7 @@ fn list_max() {
 }
 
 #[test]
-fn http_head_bytes_max() {
+fn a_head_has_so_many_bytes() {
     let mut world = World::new(1, &[("http.head_bytes", "256")]);
     let client = world.connect(0);
     world.bytes(client, &[&b"GET / HTTP/1.1\r\nHost: "[..], &[b'x'; 300]].concat());
@@ -322,7 +322,7 @@ fn http_head_bytes_max() {
 }
 
 #[test]
-fn name_bytes_max_counts_bytes() {
+fn the_length_of_a_name_counts_bytes() {
     let mut world = World::new(1, &[("limits.name_bytes.player", "4")]);
     for (name, is_taken) in [("ääää", false), ("ää", true)] {
         let client = world.connect(0);
@@ -337,7 +337,7 @@ fn name_bytes_max_counts_bytes() {
 }
 
 #[test]
-fn outbox_bytes_max_closes_who_does_not_read_its_events() {
+fn the_outbox_closes_who_does_not_read_its_events() {
     let mut world = World::new(1, &[("limits.session.outbox_bytes.max", "10000")]);
     let (speaker, deaf) = (world.client(0), world.client(0));
     let (room, id) = world.room(speaker, "");
@@ -374,7 +374,7 @@ fn outbox_bytes_max_closes_who_does_not_read_its_events() {
 }
 
 #[test]
-fn outbox_high_bytes_stops_reading_from_who_does_not_read() {
+fn a_full_outbox_stops_reading_from_who_does_not_read() {
     let mut world = World::new(1, &[("limits.session.outbox_bytes.high", "5000")]);
     let client = world.client(0);
     let (room, _) = world.room(client, "");
@@ -423,7 +423,7 @@ fn compute_queues_are_bounded_and_say_so() {
 }
 
 #[test]
-fn mailbox_max_bounds_mail_between_rooms_of_a_shard() {
+fn the_mailbox_bounds_mail_between_rooms_of_a_shard() {
     let mut world = World::new(1, &[("limits.queues.mail", "2")]);
     let client = world.client(0);
     let (room, id) = world.room(client, "");
