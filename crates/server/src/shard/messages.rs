@@ -74,6 +74,7 @@ impl Shard {
     /// Handles a message that is not for a room alone.
     fn handle_message(&mut self, key: ConnectionKey, format: Format, message: &ClientMessage<'_>) {
         match *message {
+            // These are for rooms, and taken apart above.
             ClientMessage::Request(_) | ClientMessage::Send(_) => {}
             ClientMessage::Ack(client::Ack { received }) => {
                 outlet!(self).acknowledged(key, received);

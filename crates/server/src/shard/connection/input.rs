@@ -22,8 +22,9 @@ impl Links {
         }
     }
 
-    /// A part of the input was handled. The connection is not read on if its client does not read
-    /// what it is sent, or if it was served for long enough and others come first.
+    /// Returns the connection after a part of its input was handled. It is not read on if its
+    /// client does not read what it is sent, or if it was served for long enough and others come
+    /// first.
     #[inline(always)]
     pub(in crate::shard) fn handled_message(
         &mut self,
