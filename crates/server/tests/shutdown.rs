@@ -171,7 +171,7 @@ fn a_shutdown_that_does_not_finish_is_an_error_that_says_what_is_left() {
     assert_eq!(
         stop("stuck"),
         "the shutdown did not finish: rooms dropped before they had ended: 1 (not saved: 0); raise \
-         shutdown_timeout_ms = 100 or their closing_ms; see the log"
+         timeouts.shutdown = 100ms or their closing_ms; see the log"
     );
     let text = stop("lasting");
     assert!(text.contains("had ended: 1 (not saved: 1); raise"), "{text}");

@@ -283,7 +283,7 @@ impl ChannelRule {
             format!(
                 "the rule of the channels {pattern} keeps {bytes_max} bytes of history, but a \
                  publication may have {publication_bytes_max}, and one that does not fit empties \
-                 it: raise history_bytes or lower publication_bytes_max"
+                 it: raise history_bytes or lower limits.payload_bytes"
             )
         })
     }

@@ -195,10 +195,10 @@ impl Running {
         let (undone, unsaved) =
             (sum(|pulse| &pulse.rooms_undone), sum(|pulse| &pulse.rooms_unsaved));
         if undone > 0 {
-            let ms = self.shutdown_timeout.as_millis();
+            let limit = self.shutdown_timeout;
             unfinished.push(format!(
                 "rooms dropped before they had ended: {undone} (not saved: {unsaved}); raise \
-                 shutdown_timeout_ms = {ms} or their closing_ms"
+                 timeouts.shutdown = {limit:?} or their closing_ms"
             ));
         }
         // Its rooms are gone, so this releases the file: the process may open it again.

@@ -51,10 +51,10 @@ fn too_few(descriptors: Option<u64>, tables: u64, connections_max: usize) -> Opt
     (connections < connections_max as u64).then(|| {
         let whom = if tables > 1 { "each shard" } else { "this process" };
         format!(
-            "limits.connections.total = {connections_max}: the system allows {whom} {descriptors} open \
-             files, which is enough for {connections} connections; raise the hard limit (ulimit \
-             -Hn, LimitNOFILE in systemd), give each shard its own table (descriptors = \
-             per_shard), or lower connections_max"
+            "limits.connections.total = {connections_max}: the system allows {whom} {descriptors} \
+             open files, which is enough for {connections} connections; raise the hard limit \
+             (ulimit -Hn, LimitNOFILE in systemd), give each shard its own table \
+             (threads.descriptors = per_shard), or lower limits.connections.total"
         )
     })
 }

@@ -215,7 +215,7 @@ fn relay() -> &'static Mutex<Sender<Work>> {
     RELAY.get_or_init(|| {
         #[expect(
             clippy::disallowed_methods,
-            reason = "it holds an answer for each request at most, which asks_max bounds, and a \
+            reason = "it holds an answer for each request at most, which limits.queues.asks bounds, and a \
                       shard must not wait for it"
         )]
         let (sender, receiver) = channel::<Work>();
