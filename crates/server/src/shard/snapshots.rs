@@ -7,9 +7,10 @@ use std::time::Duration;
 use crate::memory::shrink_map;
 use crate::shard::work::{Host, Line, Waiting, Work, WorkQueue};
 
-/// How long syncs write snapshots in one turn for players who join. One of a large state may take a
-/// millisecond, and a thousand may be asked for at once. The others wait by address.
-const AT_SYNCS: Duration = Duration::from_millis(2);
+/// How long snapshots are written in one turn by syncs, for players who join, and as long again for
+/// those that wait in a line. One of a large state may take a millisecond, and a thousand may be asked
+/// for at once; rooms, and what was written, come in between.
+const PER_TURN: Duration = Duration::from_millis(1);
 
 /// The places of those who wait.
 #[derive(Default)]
@@ -19,8 +20,27 @@ pub(crate) struct Snapshots {
     later: BTreeMap<(Duration, u64), Waiting>,
     /// How many places were given.
     given: u64,
-    /// The turn in which a sync last wrote snapshots, and the time that it spent on them.
-    at_syncs: (u64, Duration),
+    at_syncs: Spent,
+    in_lines: Spent,
+}
+
+/// The last turn in which snapshots were written, and the time that they took in it.
+#[derive(Clone, Copy, Default)]
+struct Spent {
+    turn: u64,
+    time: Duration,
+}
+
+impl Spent {
+    /// Whether there is time for another in this turn.
+    fn allows(self, turn: u64) -> bool {
+        self.turn != turn || self.time < PER_TURN
+    }
+
+    fn add(&mut self, turn: u64, time: Duration) {
+        let before = if self.turn == turn { self.time } else { Duration::ZERO };
+        *self = Self { turn, time: before + time };
+    }
 }
 
 struct Place {
@@ -36,14 +56,22 @@ enum Waits {
 impl Snapshots {
     /// Whether a sync may write a snapshot in this turn.
     pub(crate) fn is_free(&self, turn: u64) -> bool {
-        let (last, spent) = self.at_syncs;
-        last != turn || spent < AT_SYNCS
+        self.at_syncs.allows(turn)
     }
 
     /// A sync has written a snapshot.
     pub(crate) fn spent(&mut self, turn: u64, time: Duration) {
-        let (last, spent) = self.at_syncs;
-        self.at_syncs = (turn, if last == turn { spent + time } else { time });
+        self.at_syncs.add(turn, time);
+    }
+
+    /// Whether a snapshot that waits in a line may be written in this turn.
+    pub(in crate::shard) fn has_time(&self, turn: u64) -> bool {
+        self.in_lines.allows(turn)
+    }
+
+    /// A snapshot that waited in a line was written.
+    pub(in crate::shard) fn wrote(&mut self, turn: u64, time: Duration) {
+        self.in_lines.add(turn, time);
     }
 
     /// Puts someone into the line of an address. What waits in the line of another one leaves that.
@@ -120,7 +148,7 @@ mod tests {
     use std::sync::Arc;
     use std::time::Duration;
 
-    use super::{AT_SYNCS, Snapshots};
+    use super::{PER_TURN, Snapshots, Spent};
     use crate::addresses::{Address, Addresses};
     use crate::config::Config;
     use crate::shard::slab::Key;
@@ -171,14 +199,14 @@ mod tests {
     }
 
     #[test]
-    fn syncs_write_snapshots_for_2_ms_in_a_turn() {
-        let mut snapshots = Snapshots::default();
-        snapshots.spent(1, AT_SYNCS - us(1));
-        assert!(snapshots.is_free(1));
-        snapshots.spent(1, us(1));
-        assert!(!snapshots.is_free(1) && snapshots.is_free(2));
-        snapshots.spent(2, us(1));
-        assert!(snapshots.is_free(2));
+    fn snapshots_are_written_for_1_ms_in_a_turn() {
+        let mut spent = Spent::default();
+        spent.add(1, PER_TURN - us(1));
+        assert!(spent.allows(1));
+        spent.add(1, us(1));
+        assert!(!spent.allows(1) && spent.allows(2));
+        spent.add(2, us(1));
+        assert!(spent.allows(2));
     }
 
     #[test]

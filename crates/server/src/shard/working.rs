@@ -26,7 +26,9 @@ impl Shard {
             if self.is_part_over() {
                 return None;
             }
-            match self.links.next_work()? {
+            let has_time = self.sessions.snapshots.has_time(self.env.turn);
+            let is_wanted = |work: &Work| has_time || !matches!(work, Work::Snapshot(..));
+            match self.links.next_work(is_wanted)? {
                 Work::Input(key) => {
                     if let Some(connection) = self.links.get_mut(key) {
                         connection.unread = false;
@@ -48,9 +50,14 @@ impl Shard {
     /// input and rooms have caused in this turn need not wait for the next.
     pub(in crate::shard) fn go_on_working(&mut self) {
         self.pacing.begin_part(&self.env, Part::Work);
-        while !self.is_part_over()
-            && let Some(work) = self.links.work.next_if(|work| !matches!(work, Work::Input(_)))
-        {
+        while !self.is_part_over() {
+            let has_time = self.sessions.snapshots.has_time(self.env.turn);
+            let is_wanted = |work: &Work| match work {
+                Work::Input(_) => false,
+                Work::Resume(_) => true,
+                Work::Snapshot(..) => has_time,
+            };
+            let Some(work) = self.links.work.next_if(is_wanted) else { break };
             self.work_on(work);
         }
         self.pacing.end_part(&self.env);
@@ -80,6 +87,7 @@ impl Shard {
         }
         self.apply_effects();
         let took = self.env.stopwatch.read().saturating_sub(began);
+        self.sessions.snapshots.wrote(self.env.turn, took);
         self.host.charge_waiting(&mut below!(self), waiting, took);
     }
 }

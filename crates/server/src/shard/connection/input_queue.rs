@@ -28,13 +28,16 @@ impl Links {
         self.input.left = [self.work.len(), self.input.calm.len(), self.input.busy.len()];
     }
 
-    /// Takes out the next of what waited when the turn began to work it off.
-    pub(in crate::shard) fn next_work(&mut self) -> Option<Work> {
+    /// Takes out the next of what waited when the turn began to work it off, if it is wanted.
+    pub(in crate::shard) fn next_work(
+        &mut self,
+        is_wanted: impl FnOnce(&Work) -> bool,
+    ) -> Option<Work> {
         let InputQueue { calm, busy, left } = &mut self.input;
         let number = left.iter().position(|left| *left > 0)?;
         left[number] -= 1;
         match number {
-            0 => self.work.next(),
+            0 => self.work.next_if(is_wanted),
             1 => calm.pop_front().map(Work::Input),
             _ => busy.pop_front().map(Work::Input),
         }

@@ -135,8 +135,7 @@ impl RoomHost {
                 Standing::Entering(entering)
                     if entering.seated
                         && cause != Cause::Last
-                        && !(below.links.work.is_empty()
-                            && below.sessions.snapshots.is_free(below.env.turn)) =>
+                        && !below.sessions.snapshots.is_free(below.env.turn) =>
                 {
                     entering.synced = true;
                     waiting.push((member_key, below.env.now));
