@@ -161,7 +161,7 @@ pub fn begin_frame(out: &mut Vec<u8>, opcode: Opcode) -> usize {
 /// If the buffer was shortened meanwhile.
 pub fn end_frame(out: &mut Vec<u8>, opcode: Opcode, start: usize) -> usize {
     let bytes = out.len().checked_sub(start + 2);
-    let bytes = bytes.expect("a payload may only be appended to the buffer");
+    let bytes = bytes.expect("the payload writer may only append to the buffer");
     if bytes > SHORT_BYTES_MAX {
         make_longer(out, start, opcode, bytes);
     } else {
