@@ -143,7 +143,7 @@ pub enum DeviceEvent {
     /// The node sends a command.
     Command(DeviceCommand),
     /// So many commands were dropped here, the oldest first, because more came than [is
-    /// kept](crate::Connect::events_max). Those that wanted an answer were refused.
+    /// kept](crate::Connect::queue_limits). Those that wanted an answer were refused.
     Missed {
         /// How many.
         commands: u64,

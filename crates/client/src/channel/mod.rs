@@ -31,7 +31,7 @@ pub enum ChannelEvent {
     /// A publication: each comes once, in order.
     Publication(Publication),
     /// So many publications were dropped here: by the node, because this client was too slow, or by
-    /// the client, because more came than [is kept](crate::Connect::events_max).
+    /// the client, because more came than [is kept](crate::Connect::queue_limits).
     Missed {
         /// How many.
         publications: u64,

@@ -38,7 +38,7 @@ pub(crate) use task::Task;
 /// the session goes on: rooms stay, events and replies from the time between are delivered, and
 /// what was sent is carried out once. [`events`](Self::events) reports it.
 ///
-/// Commands go through a [bounded](Connect::commands_max) queue; a method waits while it is full,
+/// Commands go through a bounded queue; a method waits while it is full,
 /// which it soon is while the connection is lost. All futures may be dropped at any time. Unless
 /// the method says otherwise, a command that was queued is still carried out.
 ///

@@ -56,7 +56,7 @@ impl Changes {
     ///
     /// # Errors
     /// If changes were [missed](Error::is_missed), because more came than [are
-    /// kept](crate::Connect::events_max) or the copy had to be replaced; later changes follow. Or
+    /// kept](crate::Connect::queue_limits) or the copy had to be replaced; later changes follow. Or
     /// if this client is no longer in the room.
     ///
     /// # Cancel safety

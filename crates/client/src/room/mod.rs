@@ -195,7 +195,7 @@ impl<R: Kind> Room<R> {
     ///
     /// # Errors
     /// If events were [missed](Error::is_missed), because more came than [are
-    /// kept](crate::Connect::event_bytes_max); if the room [refused](Error::is_refused) a
+    /// kept](crate::Connect::queue_limits); if the room [refused](Error::is_refused) a
     /// [`send`](Self::send); if the event can't be read; or if this client is no longer in the
     /// room. Unless this client is no longer in the room, further events may follow.
     ///
