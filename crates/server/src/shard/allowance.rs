@@ -1,4 +1,4 @@
-//! How often a session may do what costs the whole node something.
+//! Limits how often a session may do what costs the whole node something.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ pub(crate) struct Rate {
     setting: &'static str,
     count: u64,
     unit: &'static str,
-    /// Whose it is.
+    /// The holder of the limit: a session or an address.
     owner: &'static str,
     rate: rate::Rate,
 }
@@ -89,7 +89,7 @@ mod tests {
     use super::{Allowance, Rate};
     use crate::config::RateLimit;
 
-    /// How many can be taken at this time.
+    /// Takes as many as can be taken at this time, and returns the number.
     fn drain(allowance: &mut Allowance, now: Duration, rate: Rate) -> usize {
         let takes = || {
             allowance.check(now, rate).ok()?;

@@ -37,9 +37,9 @@ pub(crate) struct FairQueue<P, T, const LINES: usize = 1> {
     serving: Option<(P, u64)>,
     /// In nanoseconds.
     head_start: u64,
-    /// How many starts were given.
+    /// The number of starts given.
     given: u64,
-    /// How many pieces wait.
+    /// The number of waiting pieces.
     len: usize,
 }
 
@@ -115,7 +115,7 @@ impl<P, T, const LINES: usize> FairQueue<P, T, LINES> {
         }
     }
 
-    /// How many pieces of work wait.
+    /// Returns the number of waiting pieces of work.
     pub(crate) fn len(&self) -> usize {
         self.len
     }
@@ -216,7 +216,7 @@ impl<P: Payer, T, const LINES: usize> FairQueue<P, T, LINES> {
         self.serving.as_ref().is_some_and(|(serving, _)| serving == party)
     }
 
-    /// What is known of a party, if it is new: that it took nothing lately.
+    /// Returns the entry of a party. A new party took nothing lately.
     fn known(&mut self, party: &P) -> &mut Party<T, LINES> {
         let first = self.first_start();
         if self.parties.len() >= PLACES_KEPT && self.parties.len() == self.parties.capacity() {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-/// How often a shard logs the same.
+/// The minimum time between two log lines about the same subject.
 const PERIOD: Duration = Duration::from_secs(60);
 
 /// The subjects that a shard has logged lately: a few values.

@@ -74,9 +74,9 @@ use session::sessions::Sessions;
 use topics::Topics;
 use topics::channels::ShardChannels;
 
-/// How often to look for a room that a waiting join needs.
+/// The interval between searches for a room that a waiting join needs.
 const PARKED_RETRY: Duration = Duration::from_millis(5);
-/// How long to wait before trying a full mailbox again.
+/// The time to wait before trying a full mailbox again.
 const CONGESTED_RETRY: Duration = Duration::from_millis(1);
 
 /// The state machine of one shard: its parts, and the turn that they take.

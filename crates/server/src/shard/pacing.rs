@@ -1,6 +1,6 @@
-//! How the time of a turn is divided. What rooms owe comes first: all else shares one budget, and
-//! ends when a room is late. So that it goes on even if rooms are always late, each part of it
-//! earns a share of the time, which it may use then.
+//! Divides the time of a turn. What rooms owe comes first: all else shares one budget, and ends
+//! when a room is late. So that it goes on even if rooms are always late, each part of it earns a
+//! share of the time, which it may use then.
 
 use std::time::Duration;
 

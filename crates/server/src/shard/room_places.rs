@@ -4,7 +4,8 @@
 use crate::directory::Directory;
 use crate::room_id::RoomId;
 
-/// How many rooms a shard remembers. It takes memory once a room has sent anything.
+/// The number of rooms that a shard remembers. The table takes memory once a room has sent
+/// anything.
 const PLACES: usize = 4_096;
 
 /// The shards of rooms, each in the place that follows from its id. A room never moves, and an id is

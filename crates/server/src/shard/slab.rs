@@ -123,7 +123,7 @@ impl<K, T> Slab<K, T> {
         self.entries.len() - self.vacant.len()
     }
 
-    /// How many places there are, with those that are vacant.
+    /// Returns the number of places, with those that are vacant.
     pub(crate) fn places(&self) -> usize {
         self.entries.len()
     }

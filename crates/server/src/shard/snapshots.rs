@@ -1,5 +1,6 @@
-//! Those that wait for snapshots, which peers cause by joining, by asking and by coming back: each has
-//! one place, in the [line](crate::shard::work) of its address or until it may have one.
+//! Sessions and members that wait for snapshots, which peers cause by joining, by asking and by
+//! coming back: each has one place, in the [line](crate::shard::work) of its address or until it
+//! may have one.
 
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
@@ -7,9 +8,9 @@ use std::time::Duration;
 use crate::memory::shrink_map;
 use crate::shard::work::{Host, Line, Waiting, Work, WorkQueue};
 
-/// How long snapshots are written in one turn by syncs, for players who join, and as long again for
-/// those that wait in a line. One of a large state may take a millisecond, and a thousand may be asked
-/// for at once; rooms, and what was written, come in between.
+/// The time for which snapshots are written in one turn by syncs, for players who join, and as long
+/// again for those that wait in a line. A snapshot of a large state may take a millisecond, and a
+/// thousand may be asked for at once; rooms, and what was written, come in between.
 const PER_TURN: Duration = Duration::from_millis(1);
 
 /// The places of those who wait.
@@ -18,7 +19,7 @@ pub(crate) struct Snapshots {
     places: HashMap<Waiting, Place>,
     /// Waiting ones whose limits say when: by the time, and the number of the place.
     later: BTreeMap<(Duration, u64), Waiting>,
-    /// How many places were given.
+    /// The number of places given.
     given: u64,
     at_syncs: Spent,
     in_lines: Spent,
@@ -167,7 +168,7 @@ mod tests {
         Waiting::Session(Key::from_bits(number))
     }
 
-    /// Those who wait, in the fair queue.
+    /// The waiting sessions, in the fair queue.
     #[derive(Default)]
     struct Queue {
         snapshots: Snapshots,

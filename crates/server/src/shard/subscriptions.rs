@@ -31,7 +31,7 @@ pub(in crate::shard) struct Subscription {
     pub(in crate::shard) stage: Stage,
 }
 
-/// How far a subscription is.
+/// The stage of a subscription.
 pub(in crate::shard) enum Stage {
     /// The home was asked. `member_of`: it is a member already, of the channel with this number.
     Pending { serial: u32, request: RequestNumber, wants_presence: bool, member_of: Option<u64> },

@@ -1,4 +1,5 @@
-//! What waits for a shard's time, in one [fair queue](crate::shard::fair_queue) by address.
+//! The work that waits for a shard's time, in one [fair queue](crate::shard::fair_queue) by
+//! address.
 
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;

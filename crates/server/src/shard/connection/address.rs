@@ -14,7 +14,7 @@ use crate::shard::env::Env;
 use crate::shard::keys::ConnectionKey;
 use crate::shard::log_limit::LogLimit;
 
-/// How often a shard logs that a proxy did not name a client.
+/// The minimum time between two log lines about a proxy that did not name a client.
 const UNNAMED_LOG_PERIOD: Duration = Duration::from_secs(60);
 
 /// Requests of which a trusted proxy did not name the client, though it sent the header.

@@ -13,7 +13,7 @@ const PIECE_BYTES: usize = 1024;
 pub(in crate::shard) const UNSENT_READ_MAX: usize = 64 << 10;
 
 impl Connection {
-    /// How much memory its buffers take, in whole pieces.
+    /// Returns the memory that its buffers take, in whole pieces.
     fn holds(&self) -> usize {
         let input = match &self.input {
             Input::WebSocket(Some(decoder)) => decoder.buffered_bytes(),

@@ -1,6 +1,6 @@
 //! Outboxes and buffers for them, used again and again, so that filling one allocates nothing.
 
-/// How many buffers are kept, how large each may be, and how large all of them together.
+/// The most buffers kept, the largest size of each, and the largest size of all together.
 const BUFFERS_KEPT: usize = 256;
 /// One that is filled by a read of many messages is larger than the read.
 const BUFFER_KEPT_BYTES_MAX: usize = 256 << 10;
@@ -10,7 +10,7 @@ const KEPT_BYTES_MAX: usize = 8 << 20;
 #[derive(Default)]
 pub(crate) struct Outbox {
     pub(super) bytes: Vec<u8>,
-    /// How many at the front are written already.
+    /// The bytes at the front that are already written.
     pub(super) written: usize,
 }
 

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 
 use playfield_websocket::{Deflate, Deflater, DeflaterOptions, Direction, Opcode, Role};
 
-/// How messages to a client are compressed: at level 1, which takes a third of the time of level 6
+/// The compression of messages to a client: at level 1, which takes a third of the time of level 6
 /// (`docs/benchmarks.md`). No message refers to those before it, so that one that was compressed
 /// for a client can be read by every other with the same window, and a client costs nothing between
 /// messages.
@@ -17,7 +17,7 @@ pub(crate) struct Deflated {
 
 /// The largest number of three bytes, which is the setting's maximum.
 const PLAIN_BYTES_MAX: usize = (1 << 24) - 1;
-/// How many messages are remembered: a room's players may be of several formats, and each of these
+/// The number of messages remembered: a room's players may be of several formats, and each of these
 /// is at hand at once.
 const MESSAGES_MAX: usize = 4;
 /// The longest message that is remembered.
@@ -131,7 +131,7 @@ impl Lately {
     }
 }
 
-/// How many messages are remembered on this thread.
+/// Returns the number of messages remembered on this thread.
 #[cfg(test)]
 pub(in crate::shard) fn remembered() -> usize {
     LATELY.with_borrow(|lately| lately.messages.len())

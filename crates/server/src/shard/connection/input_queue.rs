@@ -1,4 +1,4 @@
-//! Which connection is served next.
+//! The connection that is served next.
 //!
 //! As long as there is time for all, that is the one that came first, and those that took much time
 //! lately come last. What a turn leaves over waits in the [fair queue](crate::shard::work), by
@@ -18,12 +18,12 @@ pub(in crate::shard) struct InputQueue {
     calm: VecDeque<ConnectionKey>,
     /// Connections that took much time lately.
     busy: VecDeque<ConnectionKey>,
-    /// How much is worked off in this turn at most: what waited when it began to.
+    /// The number left to work off in this turn, by queue: at most what waited when it began to.
     left: [usize; 3],
 }
 
 impl Links {
-    /// What waits now is worked off.
+    /// Begins to work off what waits now.
     pub(in crate::shard) fn begin_work(&mut self) {
         self.input.left = [self.work.len(), self.input.calm.len(), self.input.busy.len()];
     }

@@ -57,7 +57,7 @@ pub(crate) struct Links {
     pub(super) written: u32,
     /// With more bytes unsent than this, patches and snapshots wait.
     pub(super) high_bytes: usize,
-    /// How many messages were appended.
+    /// The number of messages appended.
     pub(crate) messages_out: u64,
 }
 
@@ -135,7 +135,7 @@ impl Links {
         self.slab.keys()
     }
 
-    /// How many bytes of publications wait for a connection.
+    /// Returns the number of bytes of publications that wait for a connection.
     pub(crate) fn waiting_bytes(&self, key: ConnectionKey) -> usize {
         self.get(key).map_or(0, |connection| connection.waiting_bytes as usize)
     }

@@ -59,9 +59,9 @@ impl OpenOutbox<'_> {
 pub(crate) struct OpenMessage<'a> {
     out: &'a mut Vec<u8>,
     dialect: Dialect,
-    /// Where its frame begins.
+    /// The start of its frame.
     start: usize,
-    /// Where its bytes begin.
+    /// The start of its bytes.
     body: usize,
     messages_out: &'a mut u64,
 }

@@ -72,7 +72,7 @@ pub(crate) struct Connection {
     pub(crate) taken: Taken,
     /// When it last gave a sign of life.
     pub(crate) heard: Moment,
-    /// How many bytes came since, at most.
+    /// An upper bound of the bytes that came since.
     pub(in crate::shard) unheard_bytes: u32,
     /// Since when a message of its session is incomplete; never if none is.
     pub(crate) unfinished_since: Moment,
@@ -84,11 +84,11 @@ pub(crate) struct Connection {
     /// Input that is not a whole frame yet, or that came while nothing is read.
     pub(crate) partial: Partial,
     outbox: Option<Box<Outbox>>,
-    /// How much memory is held between its bytes and its socket: the state of TLS, and its buffers.
+    /// The memory held between its bytes and its socket: the state of TLS, and its buffers.
     pub(crate) layer_bytes: u32,
-    /// How many bytes of publications wait for it.
+    /// The bytes of publications that wait for it.
     pub(crate) waiting_bytes: u32,
-    /// How many bytes its session keeps that are not confirmed.
+    /// The unconfirmed bytes that its session keeps.
     pub(crate) logged: u32,
 }
 
@@ -313,7 +313,7 @@ impl Connection {
         matches!(self.dialect.framing, Framing::WebSocket(_))
     }
 
-    /// How much memory its buffers take.
+    /// Returns the memory that its buffers take.
     #[cfg(test)]
     pub(crate) fn buffered(&self) -> usize {
         self.partial.capacity() + self.outbox_capacity()
@@ -325,9 +325,9 @@ impl Connection {
         self.outbox.as_deref().map_or(0, |outbox| outbox.bytes.len() - outbox.written)
     }
 
-    /// How much memory its outbox takes. A buffer that is about to be written may be larger than
-    /// what is in it, since others have filled it before; that is not the client's doing, and ends
-    /// [as soon as the client is slow](Links::wrote).
+    /// Returns the memory that its outbox takes. A buffer that is about to be written may be larger
+    /// than what is in it, since others have filled it before; that is not the client's doing, and
+    /// ends [as soon as the client is slow](Links::wrote).
     fn outbox_capacity(&self) -> usize {
         let bytes = |outbox: &Outbox| match self.blocked {
             true => outbox.bytes.capacity(),

@@ -1,4 +1,5 @@
-//! How long a connection may be silent: by the node's settings, and by the rooms that it is in.
+//! The time that a connection may be silent: by the node's settings, and by the rooms that it is
+//! in.
 
 use std::time::Duration;
 

@@ -1,11 +1,11 @@
-//! How a shard's time is shared among connections: each is served for a while and then waits for
-//! its next turn, and those who took little lately come before those who took much.
+//! Shares a shard's time among connections: each is served for a while and then waits for its next
+//! turn, and those who took little lately come before those who took much.
 //!
 //! What counts is time, not messages: a message costs what its room does with it.
 
 use std::time::Duration;
 
-/// How long a connection is served at a time.
+/// The time slice of a connection.
 const VISIT: Duration = Duration::from_micros(500);
 /// The clock is read after this much work: reading it costs as much as a small message.
 const WORK_PER_LOOK: u32 = 16;
@@ -83,7 +83,7 @@ impl Taken {
         self.us(now) > MUCH_US
     }
 
-    /// How much it is now, in microseconds.
+    /// Returns the time taken as of now, in microseconds.
     fn us(mut self, now: Duration) -> u32 {
         self.leak(now);
         self.us

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 const SLOTS: u64 = 256;
-/// How many places a slot keeps when it is empty.
+/// The number of places that an empty slot keeps.
 const SLOT_KEPT: usize = 1024;
 
 /// The place of a connection in the slab. There is one for each idle connection: four bytes.
@@ -21,7 +21,7 @@ pub(crate) type Timeout = (u64, Place);
 pub(crate) struct Timeouts {
     slots: Vec<Vec<Place>>,
     slot: Duration,
-    /// How many slots are behind us.
+    /// The number of slots that have passed.
     passed: u64,
     waiting: usize,
 }
@@ -66,7 +66,7 @@ impl Timeouts {
         }
     }
 
-    /// How many deadlines are set.
+    /// Returns the number of deadlines set.
     #[cfg(test)]
     pub(crate) fn waiting(&self) -> usize {
         self.waiting

@@ -10,7 +10,7 @@ use crate::shard::connection::carrier::Carrier;
 use crate::shard::connection::deflated::Deflated;
 use crate::shard::connection::http::Http;
 
-/// How a connection's input is read.
+/// The way a connection's input is read.
 pub(crate) enum Input {
     /// Too few bytes came from this client to detect the protocol.
     Unknown(Box<Client>),
@@ -50,7 +50,7 @@ pub(crate) enum Opening {
     Alien,
 }
 
-/// How many empty lines may come before the first request. RFC 9112 (2.2) asks for one.
+/// The most empty lines accepted before the first request. RFC 9112 (2.2) asks for one.
 const EMPTY_LINES_MAX: usize = 4;
 
 /// Reads the first bytes of a connection.
@@ -86,7 +86,7 @@ pub(crate) fn opening(bytes: &[u8]) -> Opening {
     Opening::Alien
 }
 
-/// How messages to a client are framed.
+/// The framing of messages to a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Framing {
     Native,

@@ -12,7 +12,7 @@ use crate::shard::frames::{Stay, number, optional, put, put_optional, unknown};
 use crate::shard::keys::Seat;
 use crate::shard::slab::Key;
 
-/// What a room says to the session of a member.
+/// A message from a room to the session of a member.
 #[derive(Debug, PartialEq)]
 pub(crate) enum ToSession<'a> {
     /// The room agreed. `joined` follows with its next sync.

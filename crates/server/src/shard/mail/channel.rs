@@ -68,13 +68,13 @@ pub(crate) enum ChannelMail {
 #[derive(Debug)]
 pub(crate) struct Unsubscribe {
     pub(crate) whose: Whose,
-    /// Which channels.
+    /// The channels to unsubscribe from.
     pub(crate) channels: Pattern,
     /// The text that clients are sent.
     pub(crate) text: String,
 }
 
-/// Whose subscriptions.
+/// The sessions whose subscriptions are meant.
 #[derive(Debug)]
 pub(crate) enum Whose {
     /// Subscriptions of these sessions, as far as they are on the shard.

@@ -15,7 +15,7 @@ use crate::shard::keys::ConnectionKey;
 use crate::shard::mail::resume::ResumeRequest;
 use crate::tickets::TicketPass;
 
-/// How often another room is tried when the one that was picked falls through.
+/// The number of times that another room is tried when the picked one falls through.
 pub(crate) const RETRIES: u8 = 7;
 
 /// The target of a join.
@@ -31,7 +31,7 @@ pub(crate) enum JoinTarget {
 }
 
 impl JoinTarget {
-    /// How to create the room, if that may be needed.
+    /// Returns the specification of the room to create, if that may be needed.
     pub(crate) fn spec(&self) -> Option<&RoomSpec> {
         match self {
             Self::Room(_) | Self::Key(..) => None,
@@ -54,7 +54,7 @@ impl JoinTarget {
         }
     }
 
-    /// How to create the room, if that may be needed.
+    /// Returns the specification of the room to create, if that may be needed.
     pub(crate) fn spec_mut(&mut self) -> Option<&mut RoomSpec> {
         match self {
             Self::Room(_) | Self::Key(..) => None,
@@ -95,7 +95,7 @@ pub(crate) struct RoomSpec {
     pub(crate) format: Format,
 }
 
-/// How a key is read that someone wrote, of a room that is not open.
+/// The reading of a key that someone wrote, for a room that is not open.
 #[derive(Clone, Default)]
 pub(crate) enum Reading {
     /// Read as it was written, unless it spells a code.
@@ -149,7 +149,7 @@ pub(crate) struct JoinRequest {
     pub(crate) target: JoinTarget,
     /// Whether the room has to be created first.
     pub(crate) create: bool,
-    /// How often another room may be picked.
+    /// The number of times that another room may be picked.
     pub(crate) retries: u8,
     /// Whether a refusal is final: no other room is tried.
     pub(crate) is_final: bool,

@@ -9,7 +9,7 @@ use playfield_wire::client::ResumeRoom;
 use crate::addresses::AddressName;
 use crate::shard::mail::Act;
 
-/// What a session says to its seat in a room.
+/// A message from a session to its seat in a room.
 #[derive(Debug, PartialEq)]
 pub(crate) enum ToMember<'a> {
     /// The member does something.

@@ -82,8 +82,8 @@ pub(crate) enum ShardMail {
     Finished { room: RoomKey, mail: Mail },
 }
 
-/// How many acts of one member may be on their way to its room, or wait there, before nothing more
-/// is read from its client.
+/// The most acts of one member that may be on their way to its room, or wait there, before nothing
+/// more is read from its client.
 pub(crate) const ACTS_MAX: u32 = 64;
 
 /// An action of a member.

@@ -37,7 +37,7 @@ use crate::shard::session::{Extras, SessionRoom};
 use crate::shard::work::Host;
 use crate::tickets::TicketPass;
 
-/// How many codes are drawn until one is free.
+/// The most codes drawn to find a free one.
 const CODE_TRIES: usize = 16;
 
 impl RoomHost {

@@ -19,9 +19,9 @@ const PARTS: u32 = 200;
 const FREE: Duration = Duration::from_micros(250);
 /// For how many players bodies are captured.
 const PLAYERS_MAX: usize = 3;
-/// How many bytes of bodies are kept.
+/// The most bytes of bodies kept.
 const BYTES_MAX: usize = 4 << 20;
-/// How long a capture that nobody collects goes on after its time.
+/// The extra time for which a capture goes on if nobody collects it.
 const COLLECTED_WITHIN: Duration = Duration::from_secs(10);
 
 /// The bodies of some players since a capture began.
@@ -36,7 +36,7 @@ pub(crate) struct Capture {
     players: Vec<PlayerId>,
     /// The version of their copies.
     version: u64,
-    /// They were brought up to date, so the next patch is that of one sync.
+    /// Whether the copies were brought up to date, so the next patch is that of one sync.
     is_ready: bool,
     pub(crate) captured: Captured,
 }
@@ -49,15 +49,15 @@ pub(crate) struct Captured {
     pub(crate) exchange: ExchangeProfile,
     /// The bytes of all bodies.
     bytes: usize,
-    /// How many players had bodies at the end.
+    /// The number of players who had bodies at the end.
     pub(crate) players: usize,
-    /// How many syncs the room had, and how many of them were captured.
+    /// The number of syncs that the room had, and the number that were captured.
     pub(crate) syncs: u64,
     pub(crate) captured: u64,
     /// The time that the room took, and the time that the capture took.
     pub(crate) of_room: Duration,
     pub(crate) spent: Duration,
-    /// How long the capture has lasted.
+    /// The time that the capture has lasted.
     pub(crate) lasted: Duration,
 }
 

@@ -147,7 +147,7 @@ impl Delivery<'_> {
 pub(crate) struct HostedRoomOutput<'a> {
     pub(crate) delivery: Delivery<'a>,
     pub(crate) members: &'a mut Members,
-    /// How many players who waited have joined.
+    /// The number of waiting players who have joined.
     pub(crate) admitted: &'a mut u32,
     pub(crate) room: RoomKey,
     pub(crate) id: RoomId,

@@ -41,7 +41,7 @@ pub(crate) struct RoomHost {
     pub(in crate::shard) lateness: Lateness,
     pub(in crate::shard) shard_lateness: ShardLateness,
     pub(in crate::shard) busy: Busy,
-    /// How long the last turn took to write to sockets.
+    /// The time that the last turn took to write to sockets.
     pub(in crate::shard) writing: Duration,
     /// Rooms to follow up at the end of the turn.
     pub(in crate::shard) touched: Vec<RoomKey>,

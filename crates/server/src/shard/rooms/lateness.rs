@@ -1,4 +1,5 @@
-//! How late rooms are run: each of them, all of a shard, and which missed syncs for what reason.
+//! The lateness of each room and of all rooms of a shard, and the rooms that missed syncs, with the
+//! reason.
 
 use std::fmt;
 use std::time::Duration;
@@ -66,7 +67,7 @@ pub(crate) struct Peak<T, const PERIOD_S: u64> {
     before: T,
 }
 
-/// How late a room was run in the last one to two seconds.
+/// The greatest lateness of a room in the last one to two seconds.
 pub(crate) type Late = Peak<Micros, 1>;
 /// The longest regular sync of a room in the last five to ten seconds, if there was one.
 pub(crate) type LongestSync = Peak<Option<Cost>, 5>;
@@ -88,14 +89,14 @@ impl<T: Copy + Default + Ord, const PERIOD_S: u64> Peak<T, PERIOD_S> {
     }
 }
 
-/// How late a full shard runs its rooms: the time that 98 of 100 runs stay within, to a
+/// The lateness of the rooms of a full shard: the time that 98 of 100 runs stay within, to a
 /// millisecond, twice in a row. Measured over [`RUNS`] and [`TIME`] at least each, so that growth
 /// is seen soon where rooms are many, and a single hold-up does not count. Zero as long as its
 /// thread waits for a fifth of the time, or has more to do with input than with rooms: then it is
 /// not the rooms that make it late.
 pub(crate) struct ShardLateness {
     began: ThreadTime,
-    /// How many runs were so many milliseconds late.
+    /// The number of runs by lateness, in milliseconds.
     runs: [u32; LATE_MS_MAX],
     count: u32,
     /// The lateness that the last measurement found.

@@ -25,7 +25,7 @@ use crate::shard::outbound::Outbound;
 use crate::shard::rooms::delivery::{Delivery, EVENT_HEADER_BYTES_MAX};
 use crate::shard::rooms::member::Member;
 
-/// How many times what a log keeps may be on its way there.
+/// The most bytes that may be on their way to a log, as a multiple of what it keeps.
 const LOGS_ON_THE_WAY: usize = 16;
 
 /// The link of a member to its session.
@@ -44,7 +44,8 @@ pub(crate) struct RemoteLink {
     pub(crate) blocked: bool,
     /// The bytes of messages that are not known to be passed on.
     unconfirmed: usize,
-    /// How many of these were appended before the turn of the last, which is the turn `appended_in`.
+    /// The unconfirmed bytes appended before the turn of the last message, which is the turn
+    /// `appended_in`.
     earlier: usize,
     appended_in: u64,
     /// Whether it is given up: too much was unconfirmed. If its session turns out to be away, it

@@ -30,16 +30,16 @@ pub(crate) struct Member {
     pub(crate) clean: u64,
     /// Its session outlives the connection.
     pub(crate) is_resumable: bool,
-    /// Which version of the room each of those was, that the client may come back with.
+    /// The room's version for each version that the client may come back with.
     pub(crate) history: SentHistory,
     /// A patch that would have held something was skipped, because earlier output is on its way.
     pub(crate) lagging: bool,
     /// A snapshot was asked for while earlier output was still on its way, or sooner after others
     /// than may be.
     pub(crate) wants_snapshot: bool,
-    /// How many it may be sent because it came in or asked.
+    /// The allowance of snapshots that it is sent because it came in or asked.
     pub(crate) snapshots: Allowance,
-    /// How many events were sent.
+    /// The number of events sent.
     pub(crate) events: u64,
     /// The client's requests that the room has not answered.
     pub(crate) unanswered: Vec<RequestNumber>,
@@ -67,9 +67,9 @@ pub(crate) struct Entering {
     pub(crate) held: Option<Box<JoinRequest>>,
     /// Events that follow the snapshot.
     pub(crate) events: Vec<HeldEvent>,
-    /// How many bytes these take.
+    /// The bytes that these take.
     pub(crate) events_bytes: usize,
-    /// They were too many, and the player is about to be taken out.
+    /// Whether the events were too many: then the player is about to be taken out.
     pub(crate) given_up: bool,
 }
 

@@ -60,11 +60,11 @@ pub(crate) struct Hosted {
     pub(super) ticks: Option<Beat>,
     pub(super) syncs: Option<Beat>,
     catch_up: CatchUp,
-    /// How many syncs the clock has called for, including those that were missed.
+    /// The number of syncs that the clock has called for, including those that were missed.
     pub(crate) regular_syncs: u64,
     /// A sync changes nothing for those who have the room's version, until the room is called.
     pub(super) is_quiet: bool,
-    /// How many regular syncs have only been counted since then.
+    /// The number of regular syncs since then that were only counted.
     pub(super) syncs_passed: u64,
     /// The schedule has it for the next thing to do, and not for each sync until then. These are
     /// counted when it is [roused](Self::rouse).
@@ -79,7 +79,7 @@ pub(crate) struct Hosted {
     pub(crate) ticking: Duration,
     /// When the schedule has it.
     pub(super) due: Option<Duration>,
-    /// It waits by founder instead.
+    /// Whether it waits by founder instead.
     pub(super) is_overdue: bool,
     pub(crate) founder: Founder,
     /// The summary that the directory has.
@@ -90,7 +90,8 @@ pub(crate) struct Hosted {
     pub(crate) founding: bool,
     /// Requests to be answered when it opens, or does not.
     pub(super) awaited_by: Vec<Founding>,
-    /// How many players who waited have joined: the seats that were reserved for them are taken.
+    /// The number of waiting players who have joined: the seats that were reserved for them are
+    /// taken.
     pub(crate) admitted: u32,
     /// Whether someone joined, and there is no regular sync to make that known.
     pub(crate) sync_awaited: bool,
@@ -98,7 +99,7 @@ pub(crate) struct Hosted {
     pub(super) synced_on_demand: u64,
     /// Its messages, while an operator looks.
     pub(super) record: Option<Box<Record>>,
-    /// How late it was lately, and how many syncs it has missed since it began.
+    /// Its recent lateness, and the number of syncs that it has missed since it began.
     pub(super) late: Late,
     pub(super) syncs_missed: u64,
     /// Its snapshots and patches, while an operator has them captured.

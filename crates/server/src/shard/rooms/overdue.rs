@@ -14,7 +14,7 @@ use crate::shard::work::Host;
 /// If a room is late by more than this, there is not time for all.
 const OVERDUE: Duration = Duration::from_millis(4);
 
-/// As many clients as the program counts for where rooms of both are overdue.
+/// The weight of the program, in clients, where rooms of both are overdue.
 const SHARES_OF_PROGRAM: u64 = 1000;
 
 /// The party that a room's time is charged to.

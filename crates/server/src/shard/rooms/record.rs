@@ -7,9 +7,9 @@ use playfield_state::{Format, PlayerId};
 use playfield_wire::message::MessageRef;
 use playfield_wire::{ErrorCode, RequestNumber};
 
-/// How long messages are recorded after the last look.
+/// The time for which messages are recorded after the last look.
 const RECORDED_FOR: Duration = Duration::from_secs(10);
-/// How many messages are kept.
+/// The number of messages kept.
 const RECORDED_MAX: usize = 200;
 /// The longest payload that is kept, in bytes.
 const PAYLOAD_BYTES_MAX: usize = 4096;

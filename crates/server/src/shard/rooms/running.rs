@@ -11,11 +11,11 @@ use crate::shard::rooms::schedule::before;
 use crate::shard::rooms::sync::Cause;
 use crate::shard::rooms::thread_time::ThreadTime;
 
-/// How long rooms are run in one turn, before what they sent is written. Those that are due and
-/// were not run come in the next.
+/// The time for which rooms are run in one turn, before what they sent is written. Those that are
+/// due and were not run come in the next.
 const ROOMS_PER_TURN: Duration = Duration::from_millis(10);
 
-/// How many syncs in a row change nothing before a room rests.
+/// The number of syncs in a row that change nothing before a room rests.
 const PASSED_BEFORE_REST: u64 = 4;
 
 impl RoomHost {

@@ -13,7 +13,7 @@ pub(in crate::shard) fn before(due: Duration) -> Duration {
     due.saturating_sub(AN_INSTANT)
 }
 
-/// Which room is due next.
+/// The rooms, in the order in which they are due.
 ///
 /// A room at rest, for which nothing changes until it is called, is not here for each of its syncs.
 /// When it is called, the syncs are counted at which a thread that waited for each of them would

@@ -241,7 +241,7 @@ impl RoomHost {
     }
 }
 
-/// How often a member is sent a snapshot because it came in or asked.
+/// Returns the rate at which a member may be sent snapshots because it came in or asked.
 pub(super) fn snapshot_rate(env: &Env) -> Rate {
     Rate::new("limits.session.snapshots", env.node.config.limits.session.snapshots)
 }

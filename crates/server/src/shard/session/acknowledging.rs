@@ -1,4 +1,4 @@
-//! Which messages of a client were handled, and which of the node's it has confirmed.
+//! The messages of a client that were handled, and the node's messages that it has confirmed.
 
 use playfield_session::ACK_DELAY;
 use playfield_wire::ErrorCode;

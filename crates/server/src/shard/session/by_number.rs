@@ -1,4 +1,4 @@
-//! Which connection a session has, by its number, at about ten bytes for each: the number is not
+//! The connection of each session, by its number, at about ten bytes for each: the number is not
 //! repeated, since the session has it.
 
 use hashbrown::HashTable;

@@ -1,4 +1,4 @@
-//! How connections end.
+//! The end of connections.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -23,7 +23,7 @@ use crate::shard::outbound::Effect;
 use crate::shard::session::outlet::Outlet;
 use crate::shard::session::{Extras, Session};
 
-/// How much is read of a connection that is being closed, beside a whole message.
+/// The most bytes read from a connection that is being closed, beside a whole message.
 const SKIPPED_BYTES_MAX: usize = 256 << 10;
 
 /// The WebSocket close code for an error.

@@ -231,7 +231,8 @@ impl Outlet<'_> {
     }
 }
 
-/// How soon after a message to look whether others come first.
+/// Returns the units of work of a message: the more, the sooner the shard looks whether others come
+/// first.
 #[inline]
 pub(in crate::shard) fn work(message: &ClientMessage<'_>) -> u32 {
     match message {

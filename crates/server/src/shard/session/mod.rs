@@ -48,7 +48,7 @@ pub(crate) struct Session {
     /// Its number, which other subscribers of its channels see.
     pub(crate) number: u64,
     pub(crate) rooms: Vec<SessionRoom>,
-    /// How much of its rates of messages and bytes it has used.
+    /// The usage of its rates of messages and bytes.
     pub(crate) usage: Usage,
     /// `None` as long as all of it is as for an idle guest.
     pub(crate) extras: Option<Box<Extras>>,
@@ -68,7 +68,7 @@ pub(crate) struct Extras {
     pub(crate) allowances: Allowances,
     /// Messages other than requests that came too fast; `None` if there never were any.
     pub(crate) refused: Option<Box<Refused>>,
-    /// How many bytes of events rooms hold that it is entering.
+    /// The bytes of events held by rooms that it is entering.
     pub(crate) entering_bytes: usize,
     /// Measures the round trip to its client; `None` if no room of the session asks for it.
     pub(crate) round_trips: Option<Box<RoundTrips>>,
@@ -87,21 +87,21 @@ impl Extras {
     }
 }
 
-/// How often a session may do what costs the whole node something.
+/// The allowances of a session for what costs the whole node something.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Allowances {
-    /// How many rooms it may make.
+    /// The allowance for making rooms.
     pub(crate) creations: Allowance,
-    /// How often it may ask for rooms by keys that no room has.
+    /// The allowance for asking for rooms by keys that no room has.
     pub(crate) misses: Allowance,
-    /// How often it may list them.
+    /// The allowance for listing rooms.
     pub(crate) lists: Allowance,
-    /// How often it may ask for schemas.
+    /// The allowance for asking for schemas.
     pub(crate) schemas: Allowance,
-    /// How often its client may come back to it.
+    /// The allowance for its client to come back to it.
     pub(crate) resumes: Allowance,
-    /// How many snapshots it may be sent in the room that it enters next: no more than were left in
-    /// any that it left. Leaving and joining again does not reset the limit.
+    /// The allowance of snapshots in the room that it enters next: no more than were left in any
+    /// that it left. Leaving and joining again does not reset the limit.
     pub(crate) snapshots: Allowance,
 }
 
@@ -126,9 +126,9 @@ pub(crate) struct SessionRoom {
     pub(crate) request: Option<RequestNumber>,
     /// The session's seat; `None` until the room's shard said so.
     pub(crate) seat: Option<Seat>,
-    /// How long the room lets the connection be silent, from when it sits.
+    /// The time that the room lets the connection be silent, from when it sits.
     pub(crate) patience: Patience,
-    /// How long the seat is kept when the connection is lost, from when it sits.
+    /// The time that the seat is kept when the connection is lost, from when it sits.
     pub(crate) grace: Duration,
     /// The `joined` is the counted message with this number; 0 before, and where it was lost: then
     /// the client never learns of it, and the session leaves the room.
@@ -137,7 +137,7 @@ pub(crate) struct SessionRoom {
     pub(crate) undelivered: usize,
     /// A room of another shard was told that the client is blocked.
     pub(crate) told_blocked: bool,
-    /// How many acts went to the room's shard that are not done.
+    /// The number of acts that went to the room's shard and are not done.
     pub(crate) acts: u32,
     /// The request to leave that is on its way to the room's shard. The client may send the room
     /// nothing more.

@@ -1,11 +1,11 @@
-//! How long the connection of a session may be silent.
+//! The time that the connection of a session may be silent.
 
 use crate::shard::connection::patience::Patience;
 use crate::shard::keys::ConnectionKey;
 use crate::shard::session::outlet::Outlet;
 
 impl Outlet<'_> {
-    /// How long this connection may be silent now.
+    /// Returns the time that this connection may be silent now.
     pub(in crate::shard) fn patience(&self, key: ConnectionKey) -> Patience {
         let node = Patience::of_node(&self.env.node.config);
         let rooms = self.sessions.get(key).into_iter().flat_map(|session| &session.rooms);

@@ -1,4 +1,4 @@
-//! How many messages, and of how many bytes, a connection may send in a second.
+//! Limits the messages, and their bytes, that a connection may send in a second.
 
 use std::time::Duration;
 
@@ -37,7 +37,7 @@ const BYTES: usize = 1;
 pub(crate) struct Excess {
     /// The place of the setting in [`Rates::texts`].
     setting: usize,
-    /// How long to wait; `None` if the connection has to be closed.
+    /// The time to wait; `None` if the connection has to be closed.
     wait: Option<Duration>,
 }
 

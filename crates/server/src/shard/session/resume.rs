@@ -27,10 +27,10 @@ use crate::shard::session::outlet::Outlet;
 use crate::shard::session::resumption::{Presence, Resuming, Resumption};
 use crate::shard::work::{Line, Work};
 
-/// How long a client waits for its session while that is on the way to another shard.
+/// The longest time that a client waits for its session while that is on the way to another shard.
 const ON_ITS_WAY_MAX: Duration = Duration::from_millis(200);
 
-/// How often to look whether a session that is over has left its rooms.
+/// The interval between checks of whether a session that is over has left its rooms.
 const PARTING_RETRY: Duration = Duration::from_secs(1);
 
 impl Outlet<'_> {

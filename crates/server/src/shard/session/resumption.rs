@@ -14,7 +14,7 @@ pub(crate) struct Resumption {
     pub(crate) home: u16,
     /// The number of the client's last token.
     pub(crate) generation: u32,
-    /// How often the client came back.
+    /// The number of times that the client came back.
     pub(crate) resumes: u32,
     /// The place of the hello by which it came back last in the order of all.
     pub(crate) resumed_by: u64,
@@ -40,11 +40,11 @@ pub(crate) enum Presence {
 
 /// A session on the way back: what its client has, and how far it is.
 pub(crate) struct Resuming {
-    /// How many counted messages the client has handled.
+    /// The number of counted messages that the client has handled.
     pub(crate) received: u64,
     /// The first counted message that it can still be sent.
     pub(crate) began: u64,
-    /// How many counted messages it has handled, or was sent again.
+    /// The number of counted messages that it has handled, or was sent again.
     pub(crate) sent: u64,
     /// The copies that the client has, in the order that it names them.
     pub(crate) copies: Vec<ResumeRoom>,

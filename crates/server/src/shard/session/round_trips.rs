@@ -1,4 +1,4 @@
-//! How long a message to a client and back takes, measured for the rooms that ask for it.
+//! Measures the round-trip time to a client, for the rooms that ask for it.
 
 use std::time::Duration;
 
@@ -16,8 +16,8 @@ use crate::shard::session::outlet::Outlet;
 /// less.
 const PERIOD_MIN: Duration = Duration::from_millis(100);
 
-/// How long an answer is waited for before another ping is sent. It measures nothing if it comes
-/// later.
+/// The longest wait for an answer before another ping is sent. An answer that comes later measures
+/// nothing.
 const ROUND_TRIP_MAX: Duration = Duration::from_secs(10);
 
 /// The pings of a session that is measured.
@@ -37,7 +37,8 @@ struct Ping {
     at: Duration,
 }
 
-/// How often rooms with these settings have their players measured; `None` if never.
+/// Returns the period at which rooms with these settings have their players measured; `None` if
+/// never.
 pub(crate) fn period(settings: Settings) -> Option<Duration> {
     let period = Duration::from_millis(settings.round_trip_ms);
     (!period.is_zero()).then(|| period.max(PERIOD_MIN))
@@ -83,7 +84,7 @@ impl RoundTrips {
         periods.min().unwrap_or(Duration::MAX)
     }
 
-    /// How long the ping with this nonce took, if it is the one that is under way.
+    /// Returns the round-trip time of the ping with this nonce, if it is the one that is under way.
     fn answered(&mut self, nonce: u64, now: Duration) -> Option<Duration> {
         let ping = self.ping.take_if(|ping| ping.nonce == nonce)?;
         let round_trip = now.saturating_sub(ping.at);

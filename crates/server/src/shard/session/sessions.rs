@@ -29,7 +29,7 @@ pub(crate) struct Sessions {
     /// The sessions that can be resumed, by number.
     pub(in crate::shard) by_number: ByNumber,
     pub(in crate::shard) count: u64,
-    /// How many of them are away.
+    /// The number of sessions that are away.
     pub(in crate::shard) away: u64,
     pub(in crate::shard) rates: Rates,
     pub(in crate::shard) snapshots: Snapshots,

@@ -183,7 +183,7 @@ impl Outlet<'_> {
     }
 }
 
-/// How often tickets may be refused, and keys missed.
+/// Returns the rate at which tickets may be refused, and keys missed.
 fn misses(config: &Config) -> Rate {
     Rate::new("limits.session.keys_missed", config.limits.session.keys_missed)
 }

@@ -63,13 +63,13 @@ impl Shared {
         assert_eq!(self.ann.returned, Return::Resumed);
     }
 
-    /// How many bytes wait to be read by Ann.
+    /// Returns the number of bytes that wait to be read by Ann.
     fn unsent(&self) -> usize {
         let (shard, key) = self.world.place_of(self.ann.client);
         self.world.shards[shard].links.unsent(key).len()
     }
 
-    /// How many copies Ann has.
+    /// Returns the number of copies that Ann has.
     fn copies(&mut self) -> usize {
         self.ann.listen(&mut self.world);
         self.ann.rooms.values().filter(|copy| copy.version > 0).count()

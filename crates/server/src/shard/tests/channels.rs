@@ -652,7 +652,7 @@ fn what_was_missed_in_several_channels_waits_up_to_outbox_bytes_max() {
     assert!(dropped > 0, "it is counted");
 }
 
-/// How many publications a channel keeps.
+/// Returns the number of publications that a channel keeps.
 fn kept(world: &mut World, listener: &mut Listener, channel: &str) -> usize {
     listener.told(world);
     listener.ask_history(world, channel, 0, 0);

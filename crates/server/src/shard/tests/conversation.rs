@@ -1,4 +1,4 @@
-//! How a conversation goes: transports, hello, pages, goodbye.
+//! The course of a conversation: transports, hello, pages, goodbye.
 
 use playfield_wire::client::{self, ClientMessage};
 use playfield_wire::framing::PREAMBLE;

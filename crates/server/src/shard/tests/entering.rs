@@ -9,8 +9,8 @@ use super::world::World;
 
 /// A room that shows itself once a second.
 const SELDOM: &str = "sync=1 tick=0";
-/// How many events of a `burst` of eight a client hears that enters a room of this shard, and is
-/// away meanwhile; `None` if the join failed. And how many bytes waited for it.
+/// Returns how many events of a `burst` of eight a client hears that enters a room of this shard,
+/// and is away meanwhile; `None` if the join failed. Also returns how many bytes waited for it.
 fn enters_while_away(shard: usize, resume_bytes_max: usize) -> (Option<usize>, usize) {
     let mut world =
         World::new(2, &[("limits.session.resume_bytes", &resume_bytes_max.to_string())]);

@@ -82,7 +82,7 @@ pub(super) struct Seat {
     requests: u32,
     /// Names its session; empty if that cannot be resumed.
     token: Vec<u8>,
-    /// How many counted messages of the session it has heard.
+    /// The number of counted messages of the session that it has heard.
     received: u64,
     /// Counted messages that the node has not confirmed, and how many it has.
     sent: VecDeque<Vec<u8>>,

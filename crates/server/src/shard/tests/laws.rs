@@ -384,7 +384,7 @@ impl Play {
         }
     }
 
-    /// How many bytes came to a seat.
+    /// Returns the number of bytes that came to a seat.
     fn came_bytes(&self, seat: usize) -> usize {
         self.seats[seat].clients.iter().map(|&client| self.world.came(client).len()).sum()
     }
@@ -452,7 +452,7 @@ proptest! {
     }
 }
 
-/// How much has come to each seat; at the end, what came, and what became of the rooms.
+/// The number of bytes that came to each seat; at the end, what came, and what became of the rooms.
 #[derive(PartialEq, Eq, Debug)]
 struct Account {
     /// After each step, and after each 5 ms of those that take time.

@@ -1,4 +1,4 @@
-//! How rooms begin and end, and what their clients hear of it.
+//! The beginning and end of rooms, and what their clients hear of it.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -14,7 +14,7 @@ fn refusal(request: RequestNumber, code: ErrorCode) -> Heard {
     Heard::Error { request: Some(request), room: None, code }
 }
 
-/// How many bytes wait for a client.
+/// Returns the number of bytes that wait for a client.
 fn waiting(world: &World, client: Client) -> usize {
     let (shard, key) = world.place_of(client);
     world.shards[shard].links.unsent(key).len()

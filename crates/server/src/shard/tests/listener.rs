@@ -15,7 +15,7 @@ use super::speech::encoded;
 use super::world::{Client, World};
 use crate::channel::{Access, ChannelRule, ChannelRules, Slow};
 
-/// How many publications wait for a slow subscriber of the channels that are about that.
+/// The number of publications that wait for a slow subscriber, in the channels that are about that.
 pub(super) const QUEUE: usize = 3;
 
 /// The rules of every world.

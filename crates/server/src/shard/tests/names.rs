@@ -14,7 +14,7 @@ use crate::shard::mail::join::RETRIES;
 
 const PACKED: Format = Format::Packed;
 
-/// How a client asks for a room with a key.
+/// The request of a client for a room with a key.
 #[derive(Clone, Copy, Debug)]
 enum Ask {
     Join,

@@ -94,7 +94,7 @@ fn sends_that_are_refused_share_an_error() {
     }
 }
 
-/// What refused messages without an answer: the room, and how many there were.
+/// Returns the number of refused messages without an answer, by room.
 fn refused_by_room(world: &mut World, client: Client) -> Vec<(Option<RoomNumber>, u64)> {
     let count = |body: Vec<u8>| match ServerMessage::decode(PACKED, &body).unwrap() {
         ServerMessage::Error(server::Error { request: None, room, code: CODE, text, .. }) => {

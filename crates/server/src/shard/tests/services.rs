@@ -288,7 +288,7 @@ fn read(pieces: &[&[u8]]) -> (String, Vec<String>) {
 }
 
 thread_local! {
-    /// How many bytes were given to the codec that it did not know.
+    /// The bytes given to the codec that it did not know.
     static LOOKED_AT: Cell<usize> = const { Cell::new(0) };
 }
 

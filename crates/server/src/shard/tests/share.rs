@@ -1,4 +1,4 @@
-//! How a shard shares its time: a connection is served for a while, and then waits for its next
+//! The sharing of a shard's time: a connection is served for a while, and then waits for its next
 //! turn; rooms run and write snapshots for a while, and then others come.
 
 use std::time::Duration;

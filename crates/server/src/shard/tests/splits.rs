@@ -8,7 +8,7 @@ use super::gadget::{self, Gadget};
 use super::listener::{Listener, Told};
 use super::world::{Client, World};
 
-/// How bytes arrive.
+/// The way bytes arrive.
 #[derive(Clone, Copy, Debug)]
 enum Arrival {
     /// All at once.

@@ -25,7 +25,7 @@ fn refusal(request: RequestNumber) -> Heard {
     Heard::Error { request: Some(request), room: None, code: LIMIT }
 }
 
-/// How many bytes wait for a client.
+/// Returns the number of bytes that wait for a client.
 fn waiting(world: &World, client: Client) -> usize {
     let (shard, key) = world.place_of(client);
     world.shards[shard].links.unsent(key).len()

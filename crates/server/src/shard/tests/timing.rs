@@ -117,8 +117,8 @@ fn answer_pings(world: &mut World, client: Client, ms: u64) -> usize {
     pings
 }
 
-/// How long it takes until the node has given up a client that is silent from here on, in
-/// milliseconds, and how many pings came before.
+/// Returns the time until the node has given up a client that is silent from here on, in
+/// milliseconds, and the number of pings that came before.
 fn silence(world: &mut World, client: Client) -> (u64, usize) {
     let mut pings = 0;
     for passed in 1..2000 {

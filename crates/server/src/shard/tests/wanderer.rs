@@ -15,18 +15,18 @@ use super::world::{CLOSE, Client, World};
 pub(super) struct Wanderer {
     pub(super) client: Client,
     pub(super) address: [u8; 4],
-    /// How many bytes it reads of each connection that it opens.
+    /// The number of bytes that it reads of each connection that it opens.
     pub(super) takes: usize,
     pub(super) format: Format,
     pub(super) is_websocket: bool,
     pub(super) user: String,
     pub(super) token: Vec<u8>,
     pub(super) session: u64,
-    /// How many counted messages it has handled.
+    /// The number of counted messages that it has handled.
     pub(super) received: u64,
     /// Counted messages that the node has not confirmed.
     sent: VecDeque<Vec<u8>>,
-    /// How many counted messages the node has confirmed.
+    /// The number of counted messages that the node has confirmed.
     confirmed: u64,
     pub(super) rooms: BTreeMap<RoomNumber, Copy>,
     /// The requests by which it has said something.
@@ -52,9 +52,9 @@ pub(super) struct Copy {
     pub(super) version: u64,
     pub(super) state: BTreeMap<String, String>,
     events: u64,
-    /// How many messages about the room the node has forgotten since the last event.
+    /// The number of messages about the room that the node has forgotten since the last event.
     forgotten: u64,
-    /// How many events it has missed.
+    /// The number of events that it has missed.
     pub(super) missed: u64,
     /// An event came before the state that it belongs to. That may be so if the client is no longer
     /// in the room: then `left` comes next.
@@ -211,7 +211,7 @@ impl Wanderer {
         self.confirmed = received;
     }
 
-    /// How many messages the node has not confirmed.
+    /// Returns the number of messages that the node has not confirmed.
     pub(super) fn unconfirmed(&self) -> usize {
         self.sent.len()
     }

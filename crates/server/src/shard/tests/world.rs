@@ -55,7 +55,7 @@ pub(super) struct World {
     pub(super) fleet_log: FleetLog,
     pub(super) now: Duration,
     pub(super) background: Arc<Held>,
-    /// How many parcels each shard's mailbox takes at the moment.
+    /// The number of parcels that each shard's mailbox takes at the moment.
     pub(super) space: Vec<usize>,
     parcels: Vec<VecDeque<Parcel>>,
     peers: Vec<Peer>,
@@ -92,7 +92,7 @@ struct Peer {
     input: Vec<u8>,
     /// All bytes that ever came.
     came: Vec<u8>,
-    /// How many bytes it will take before it stops reading.
+    /// The number of bytes that it will take before it stops reading.
     takes: usize,
     /// Whether the node said that nothing more comes.
     ended: bool,
@@ -705,13 +705,13 @@ impl World {
         self.peers[client].place.expect("the connection goes on")
     }
 
-    /// How many bytes of events wait for a session to be in their rooms.
+    /// Returns the number of bytes of events that wait for a session to be in their rooms.
     pub(super) fn entering_bytes(&self, shard: usize, key: ConnectionKey) -> usize {
         let session = self.shards[shard].sessions.get(key);
         session.and_then(Session::extras).map_or(0, |extras| extras.entering_bytes)
     }
 
-    /// How many bytes of memory the connection's buffers hold.
+    /// Returns the number of bytes of memory that the connection's buffers hold.
     pub(super) fn buffered(&self, client: Client) -> usize {
         let (shard, key) = self.place_of(client);
         self.shards[shard].links.get(key).map_or(0, crate::shard::connection::Connection::buffered)
@@ -883,7 +883,7 @@ impl World {
         self.shards.iter().all(Shard::has_closed_rooms)
     }
 
-    /// How many sessions a user has, on all shards and on the way between them.
+    /// Returns the number of sessions that a user has, on all shards and on the way between them.
     pub(super) fn sessions_of(&self, user: &str) -> usize {
         let here = self
             .shards
@@ -1151,7 +1151,7 @@ struct Gate(Guests, Banned);
 /// The token at which the authenticator panics.
 pub(super) const PANIC_TOKEN: &[u8] = b"panic";
 
-/// How much of a message that was kept fits in before its end.
+/// The space, before the end of a message, for the part of it that was kept.
 const SPACE_BEFORE_INPUT: usize = 24;
 
 /// The prefix of a user's name in a token.

@@ -12,7 +12,7 @@ pub(super) struct Frames {
     used: usize,
 }
 
-/// How much memory a frame keeps.
+/// The memory that a frame keeps, in bytes.
 const FRAME_KEPT_BYTES: usize = 16 << 10;
 
 impl Frames {

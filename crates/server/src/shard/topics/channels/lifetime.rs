@@ -1,4 +1,4 @@
-//! How subscriptions end, and what becomes of them while their session is away.
+//! The end of subscriptions, and what becomes of them while their session is away.
 
 use std::sync::Arc;
 use std::time::Duration;

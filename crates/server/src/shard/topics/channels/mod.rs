@@ -32,7 +32,7 @@ pub(crate) struct ShardChannels {
     local: HashMap<u64, LocalChannel>,
     /// When the turn began.
     pub(crate) now: Duration,
-    /// How many subscriptions sessions of this shard have.
+    /// The number of subscriptions of this shard's sessions.
     pub(crate) subscriptions: u64,
     /// Kept for their memory.
     frames: Frames,

@@ -20,7 +20,7 @@ use crate::shard::session::outlet::Outlet;
 use crate::shard::subscriptions::{SessionChannels, Stage, Subscription};
 use crate::shard::topics::Topics;
 
-/// How many of the channels are remembered that a session named last.
+/// The number of channels remembered: those that a session named last.
 const NAMED_MAX: usize = 8;
 
 /// The kind of a client's request to a channel.

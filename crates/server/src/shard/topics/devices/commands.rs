@@ -24,7 +24,7 @@ use crate::shard::topics::channels::payload_of;
 use crate::shard::topics::devices::withdrawal::Unanswered;
 use crate::shard::topics::devices::{ShardDevices, target};
 
-/// How many devices one mail is for, at most.
+/// The most devices that one mail is for.
 const PER_MAIL: usize = 1024;
 
 impl HostedFleet {

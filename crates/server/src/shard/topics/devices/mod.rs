@@ -30,11 +30,11 @@ pub(crate) struct ShardDevices {
     deadlines: BTreeMap<(Duration, u64), ConnectionKey>,
     /// To be done here or on other shards, once the call that wants it is over.
     pub(crate) posts: VecDeque<(u16, DeviceMail)>,
-    /// How many devices there are here.
+    /// The number of devices here.
     pub(crate) count: u64,
-    /// How many of them are silent.
+    /// The number of silent devices.
     pub(crate) silent: u64,
-    /// How many have lost their ids to others.
+    /// The number of devices that have lost their ids to others.
     pub(crate) taken_over: u64,
 }
 
