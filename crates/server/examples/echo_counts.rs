@@ -21,7 +21,7 @@ use playfield_wire::{Format, RequestNumber, RoomNumber};
 
 /// The format of all messages.
 const FORMAT: Format = Format::Packed;
-/// How many messages come in one read.
+/// The number of messages in one read.
 const WINDOW: usize = 50;
 /// The data of a message.
 const PAYLOAD: [u8; 8] = *b"8 bytes!";

@@ -21,7 +21,7 @@ use crate::shard::connection::narrowed;
 
 /// Rates by address are per minute: after a quiet minute an address has its full burst again.
 const MEMORY: Duration = Duration::from_secs(60);
-/// How many rates an address has: one for each [`Pace`].
+/// The number of rates of an address: one for each [`Pace`].
 const PACES: usize = 6;
 /// With fewer addresses, none is forgotten.
 const SWEEP_MIN: usize = 1024;
@@ -136,7 +136,7 @@ pub(crate) struct Tally {
     address: Arc<Address>,
     is_connected: bool,
     in_handshake: bool,
-    /// How much memory it holds, as far as that is counted.
+    /// The memory it holds, in bytes, as far as that is counted.
     bytes: u32,
 }
 
@@ -272,7 +272,7 @@ impl Addresses {
         (handshakes, bytes, self.lock().by_name.len())
     }
 
-    /// How many addresses are known.
+    /// Returns the number of known addresses.
     #[cfg(test)]
     pub(crate) fn known(&self) -> usize {
         self.lock().by_name.len()
@@ -352,7 +352,7 @@ impl Address {
         drawn_at > Duration::ZERO && now < drawn_at + MEMORY
     }
 
-    /// How many bytes its connections and requests hold.
+    /// Returns the number of bytes that its connections and requests hold.
     pub(crate) fn bytes(&self) -> usize {
         self.bytes.load(Ordering::Relaxed)
     }
@@ -490,7 +490,7 @@ impl Tally {
         Ok(())
     }
 
-    /// How much it holds, as far as that is counted.
+    /// Returns the memory it holds, in bytes, as far as that is counted.
     pub(crate) fn bytes(&self) -> usize {
         self.bytes as usize
     }

@@ -16,7 +16,7 @@ pub(crate) struct AwaySessions {
     count_max: usize,
     /// The shard of each session that is not on the one that opened it.
     moved: Mutex<HashMap<u64, u16>>,
-    /// How many clients have asked for a session.
+    /// The number of clients that have asked for a session.
     asked: AtomicU64,
 }
 

@@ -7,10 +7,10 @@ use std::time::{Duration, Instant};
 /// The pace of a node that is measured. A node that serves clients has the default.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pace {
-    /// How many seconds pass for rooms and clients in one of real time; at least 1. One room at a
+    /// The seconds that pass for rooms and clients in one of real time; at least 1. One room at a
     /// speed of 50 costs as much as 50 such rooms, whose input and output come as densely.
     pub speed: u32,
-    /// How many bytes of memory each turn reads before it begins, so that the processor's caches
+    /// The bytes of memory that each turn reads before it begins, so that the processor's caches
     /// hold as little of a room as if others had run meanwhile; 0 for none.
     pub evict_bytes: usize,
 }
@@ -38,7 +38,7 @@ impl Clock {
         self.began.elapsed() * self.speed
     }
 
-    /// How long it takes in real time until this much has passed.
+    /// Returns the real time that it takes until this much has passed.
     pub(crate) fn real(&self, time: Duration) -> Duration {
         time / self.speed
     }

@@ -108,7 +108,7 @@ impl Config {
         (setting.write)(self, part)
     }
 
-    /// What a [key](limit_keys) limits something to: a number, that of a rate, or a time in
+    /// Returns the limit that a [key](limit_keys) sets: a number, that of a rate, or a time in
     /// milliseconds.
     pub(crate) fn limit(&self, key: &str) -> Option<u64> {
         let number = |name: &str| self.get(name)?.parse().ok();

@@ -32,7 +32,7 @@ pub(crate) struct Control {
     queue: Arc<Queue>,
     tasks_max: usize,
     authentications_max: usize,
-    /// How many decisions have begun.
+    /// The number of decisions that have begun.
     decisions: AtomicU64,
 }
 

@@ -1,5 +1,5 @@
-//! Which rooms the node has, and on which shards. It is used when rooms are created, joined, listed
-//! and ended, never for messages.
+//! The directory of the node's rooms, and of their shards. It is used when rooms are created,
+//! joined, listed and ended, never for messages.
 
 mod busy;
 mod index;
@@ -89,9 +89,10 @@ pub(crate) struct Plan {
     pub(crate) key: Option<Key>,
     /// The values of its criteria.
     pub(crate) criteria: Vec<u8>,
-    /// How many seats are reserved in it from the beginning.
+    /// The number of seats that are reserved in it from the beginning.
     pub(crate) seats: u32,
-    /// How many may wait for its end, when it ends, to get the next room with its key.
+    /// The number of joins that may wait for its end, when it ends, to get the next room with its
+    /// key.
     pub(crate) waiting_max: u32,
     pub(crate) capacity: u32,
     pub(crate) private: bool,

@@ -58,7 +58,7 @@ pub(crate) struct SharedRuntime {
     pub(crate) handover: Handover,
 }
 
-/// How much background work there is.
+/// The amount of background work.
 #[derive(Default)]
 pub(crate) struct Work {
     pub(crate) tasks: Arc<AtomicUsize>,
@@ -109,19 +109,19 @@ pub(crate) const WAKER: Token = Token(0);
 /// The token of the first listener.
 const LISTENERS: usize = 1;
 
-/// How much is read from a connection at once.
+/// The most bytes that are read from a connection at once.
 const READ_BYTES: usize = 64 << 10;
-/// How much is read from a connection, one read after another, before others are served. To switch
-/// after each read costs half as much again in the system.
+/// The most bytes that are read from a connection, one read after another, before others are
+/// served. To switch after each read costs half as much again in the system.
 const READ_AT_ONCE_BYTES: usize = 256 << 10;
 /// The space before that, for the beginning of a message of which the end is read.
 const KEPT_BYTES: usize = READ_BYTES;
 const EVENTS: usize = 1024;
 
-/// How much the system keeps of what a client with a session has not acknowledged, before bytes
-/// wait in the connection's outbox. Linux takes twice as much, for its own data.
+/// The bytes that the system keeps of what a client with a session has not acknowledged, before
+/// bytes wait in the connection's outbox. Linux takes twice as much, for its own data.
 const SEND_BUFFER_BYTES: usize = 128 << 10;
-/// How long it takes at most to ask what has happened, without waiting for it.
+/// The most time that it takes to ask what has happened, without waiting for it.
 const POLL: Duration = Duration::from_micros(50);
 /// When connections have been answered this much, the answers are written before more is read: as
 /// long as all of it lies in the processor's cache.
@@ -133,7 +133,7 @@ const EARLY_WRITE_MIN: usize = 1 << 10;
 /// A room that is late by more than this comes before output: what is half written is better
 /// finished.
 const ROOM_BEFORE_OUTPUT: Duration = Duration::from_millis(4);
-/// How long output is written in one turn even if rooms are late.
+/// The time for which output is written in one turn even if rooms are late.
 const OUTPUT_PER_TURN: Duration = Duration::from_millis(5);
 
 /// A shard's thread: the state machine, and the sockets around it.
@@ -162,7 +162,7 @@ pub(crate) struct EventLoop {
     /// Connections that were served since answers were last written, and have any. Kept for its
     /// memory.
     answered: Vec<ConnectionKey>,
-    /// How many bytes these answers are.
+    /// The number of bytes in these answers.
     answered_bytes: usize,
     /// Whether some output was left for the next turn.
     writes_on: bool,
@@ -711,7 +711,7 @@ impl EventLoop {
             })
     }
 
-    /// How long to wait for something to happen.
+    /// Returns the time to wait for something to happen.
     fn timeout(&mut self) -> Option<Duration> {
         if self.shard.links.has_work()
             || self.mail_waits

@@ -111,7 +111,7 @@ pub struct FleetSettings {
     /// A device is silent once nothing was heard from it for this long, in milliseconds; 0 = never.
     /// Its client is asked for a sign of life after half of this time.
     pub silent_ms: u64,
-    /// How duplicate ids are handled.
+    /// The rule for duplicate ids.
     pub duplicates: Duplicates,
     /// The kind of payloads in reports, commands and their answers.
     pub payload: PayloadKind,

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use playfield_room::Store;
 
-/// How long the end of a node waits for its store to write what it has accepted, and to release its
-/// file.
+/// The time that the end of a node waits for its store to write what it has accepted, and to
+/// release its file.
 pub(crate) const STORE_CLOSE_MAX: Duration = Duration::from_secs(10);
 
 /// The store of persistent rooms. Handles to the node outlive the node, and must not keep the

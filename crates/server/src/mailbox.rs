@@ -50,14 +50,15 @@ pub(crate) struct Newcomer {
 /// Parcels that were put in together, oldest first. No batch grows while the mailbox is locked.
 type Batch = VecDeque<Parcel>;
 
-/// How many parcels fit into a batch at least: few come at once, and take no memory of their own.
+/// The number of parcels that fit into a batch at least: few come at once, and take no memory of
+/// their own.
 const BATCH_MIN: usize = 32;
 
 /// A shard's queue of parcels. Nobody ever waits for space in it, and it is locked only to put in
 /// or take out batches: a thread that copied many parcels meanwhile would hold up all others.
 pub(crate) struct Mailbox {
     batches: Mutex<VecDeque<Batch>>,
-    /// How many parcels there are, or are about to be.
+    /// The number of parcels that are there, or are about to be.
     parcels: AtomicUsize,
     parcels_max: usize,
     waker: ShardWaker,
@@ -69,7 +70,7 @@ impl Mailbox {
         Self { batches, parcels, parcels_max, waker }
     }
 
-    /// How many there are.
+    /// Returns the number of parcels.
     pub(crate) fn len(&self) -> usize {
         self.parcels.load(Ordering::Relaxed)
     }
@@ -177,7 +178,7 @@ fn put(batches: &mut VecDeque<Batch>, parcel: Parcel) {
     }
 }
 
-/// How many parcels are handled before the time is looked at again.
+/// The number of parcels that are handled before the time is looked at again.
 const PARCELS_AT_ONCE: usize = 8;
 
 /// Parcels that were taken out of a mailbox and are not handled yet.

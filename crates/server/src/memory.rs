@@ -4,9 +4,9 @@
 use std::collections::{HashMap, VecDeque};
 use std::hash::Hash;
 
-/// How much a queue keeps once it is empty.
+/// The most bytes that a queue keeps once it is empty.
 const QUEUE_KEPT_BYTES: usize = 1 << 20;
-/// How many places slabs, tables and maps keep, however few are taken.
+/// The number of places that slabs, tables and maps keep, however few are taken.
 pub(crate) const PLACES_KEPT: usize = 1024;
 
 /// Frees a queue that is empty and large.

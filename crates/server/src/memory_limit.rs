@@ -1,4 +1,4 @@
-//! How much memory this process may use: what the machine has, or less if a container allows less.
+//! The memory that this process may use: what the machine has, or less if a container allows less.
 
 use std::path::{Component, Path, PathBuf};
 

@@ -50,7 +50,7 @@ pub(crate) struct Node {
     pub(crate) away: AwaySessions,
     /// The sessions of users.
     pub(crate) users: Users,
-    /// Which channels there may be.
+    /// The rules for channels.
     pub(crate) channel_rules: ChannelRules,
     /// The number of channels and the bytes of history of all shards together.
     pub(crate) channel_totals: Arc<Totals>,

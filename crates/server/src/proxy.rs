@@ -18,15 +18,15 @@ pub(crate) enum Proxied {
     Malformed(&'static str),
 }
 
-/// How version 1 begins, which is a line of text.
+/// The first bytes of version 1, which is a line of text.
 const V1: &[u8] = b"PROXY ";
-/// How long the line is at most, with its end.
+/// The maximum length of the line, with its end.
 const V1_BYTES_MAX: usize = 107;
-/// How version 2 begins, which is binary.
+/// The first bytes of version 2, which is binary.
 const V2: &[u8] = b"\r\n\r\n\0\r\nQUIT\n";
 /// Its fixed part: how it begins, a version and a command, a family and a protocol, a length.
 const V2_FIXED_BYTES: usize = 16;
-/// How long the rest may be: addresses, and what may follow them. No proxy sends more.
+/// The maximum length of the rest: addresses, and what may follow them. No proxy sends more.
 const V2_REST_BYTES_MAX: usize = 2048;
 
 /// Reads the first bytes of a connection from a proxy.

@@ -1,4 +1,4 @@
-//! How browsers reach what listens on an address.
+//! The URLs at which browsers reach what listens on an address.
 
 use std::net::{IpAddr, SocketAddr};
 use std::path::Path;

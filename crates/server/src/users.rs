@@ -72,12 +72,12 @@ pub(crate) type Ending = Vec<(Place, Arc<End>)>;
 
 /// The sessions of users, shared by the shards of a node.
 pub(crate) struct Users {
-    /// How a second session of a user is handled.
+    /// The rule for a second session of a user.
     one_session: OnePerUser,
     taken_over: Arc<End>,
-    /// How often sessions of a user were ended.
+    /// The number of times that sessions of a user were ended.
     ends: AtomicU64,
-    /// How long a hello may be under way.
+    /// The time that a hello may be under way.
     hello_max: Duration,
     inner: Mutex<Inner>,
 }
@@ -287,7 +287,7 @@ impl Users {
         sessions.into_iter().flatten().map(|entry| entry.place).collect()
     }
 
-    /// How many users and sessions there are.
+    /// Returns the number of users and the number of sessions.
     #[cfg(test)]
     pub(crate) fn counts(&self) -> (usize, usize) {
         let inner = self.lock();

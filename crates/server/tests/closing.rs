@@ -1,4 +1,4 @@
-//! How WebSockets end, over real sockets: with a code that says why, and with both ends' Close
+//! The end of WebSockets, over real sockets: with a code that says why, and with both ends' Close
 //! frames.
 
 use crate::common;

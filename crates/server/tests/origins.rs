@@ -1,4 +1,4 @@
-//! Which pages may connect, over real sockets.
+//! The pages that may connect, over real sockets.
 
 use crate::common;
 

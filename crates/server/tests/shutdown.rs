@@ -1,4 +1,4 @@
-//! How a node with rooms that have something to finish shuts down.
+//! The shutdown of a node with rooms that have something to finish.
 
 use std::future::{pending, ready};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};

@@ -21,7 +21,7 @@ pub struct Backlog {
 pub enum Pushed {
     /// The publication waits. Older ones may have been dropped to make space.
     Waits {
-        /// How many were dropped.
+        /// The number of dropped publications.
         dropped: usize,
     },
     /// The backlog is full, and the channel's rule says to end the subscription.
@@ -99,7 +99,8 @@ impl Backlog {
         }
     }
 
-    /// How much memory the publications take, about, if nobody else waits for them.
+    /// Returns the approximate memory that the publications take, in bytes, if nobody else waits
+    /// for them.
     #[must_use]
     pub fn bytes(&self) -> usize {
         self.bytes

@@ -73,7 +73,7 @@ impl Totals {
     }
 }
 
-/// How many publications were forgotten before their time.
+/// The numbers of publications that were forgotten before their time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Evicted {
     /// Because all channels kept too much: those of whoever kept the most.
@@ -165,7 +165,7 @@ impl Channels {
         }
     }
 
-    /// How many there are.
+    /// Returns the number of channels.
     #[must_use]
     pub fn len(&self) -> usize {
         self.by_number.len()
@@ -304,7 +304,7 @@ impl Channels {
         (0..totals.shards.len()).find(overfull).map(|shard| shard as u16)
     }
 
-    /// How many publications were forgotten before their time.
+    /// Returns the numbers of publications that were forgotten before their time.
     #[must_use]
     pub fn evicted(&self) -> Evicted {
         self.evicted

@@ -32,7 +32,7 @@ pub struct Change {
     pub member: Member,
 }
 
-/// How a subscription begins.
+/// The start of a subscription.
 #[derive(Debug)]
 pub struct Start {
     /// The channel's number.
@@ -45,7 +45,7 @@ pub struct Start {
     pub recovered: bool,
     /// The publications that it has missed and the channel still keeps.
     pub publications: Vec<Publication>,
-    /// How many sessions are members, this one included.
+    /// The number of sessions that are members, this one included.
     pub members: u64,
 }
 
@@ -54,7 +54,7 @@ pub struct Start {
 pub struct Members {
     /// The number of the last change.
     pub sequence: u64,
-    /// How many there are.
+    /// The number of members.
     pub count: u64,
     /// Some of them: all, unless they are more than were asked for.
     pub members: Vec<Member>,
@@ -84,7 +84,7 @@ pub(crate) struct Channel {
     pub(crate) history: History,
     members: BTreeMap<u64, Member>,
     changes: u64,
-    /// How many subscribers each shard has. Those with none are not here.
+    /// The number of subscribers of each shard. Shards with none are not here.
     shards: Vec<(u16, u32)>,
     /// Since when nobody subscribes.
     idle_since: Duration,

@@ -51,7 +51,7 @@ impl History {
         self.kept.is_empty()
     }
 
-    /// How much memory it takes, about.
+    /// Returns the approximate memory it takes, in bytes.
     pub(crate) fn bytes(&self) -> usize {
         self.bytes
     }

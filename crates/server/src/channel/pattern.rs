@@ -1,4 +1,4 @@
-//! Which channels a rule is for.
+//! The channels that a rule is for.
 
 use std::fmt;
 

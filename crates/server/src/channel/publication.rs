@@ -134,7 +134,7 @@ impl Publication {
         message.encode(format, out);
     }
 
-    /// How much memory it takes, about.
+    /// Returns the approximate memory it takes, in bytes.
     #[must_use]
     pub fn memory(&self) -> usize {
         HEADER_BYTES

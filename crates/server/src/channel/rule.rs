@@ -159,7 +159,7 @@ pub struct ChannelRule {
 impl ChannelRule {
     /// The maximum bytes of a channel's history, unless its rule says otherwise.
     pub const HISTORY_BYTES_DEFAULT: usize = 1 << 20;
-    /// How many publications wait for a slow subscriber, unless the rule says otherwise.
+    /// The most publications that wait for a slow subscriber, unless the rule says otherwise.
     pub const QUEUE_DEFAULT: usize = 256;
 
     /// A rule for the channels that this [`Pattern`] matches. With an invalid pattern, the server
@@ -187,7 +187,7 @@ impl ChannelRule {
         Self { subscribe: who, ..self }
     }
 
-    /// Which clients may publish: none, unless this says otherwise.
+    /// Sets which clients may publish: none, unless this says otherwise.
     #[must_use]
     pub fn publish(self, who: Access) -> Self {
         Self { publish: who, ..self }
@@ -294,7 +294,7 @@ impl ChannelRule {
         self.slow
     }
 
-    /// How many publications may wait for such a subscriber.
+    /// Returns the most publications that may wait for such a subscriber.
     #[must_use]
     pub fn queue_max(&self) -> usize {
         self.queue_max

@@ -1,4 +1,4 @@
-//! How much history each holder keeps, to find the one that keeps the most.
+//! The amount of history that each holder keeps, to find the one that keeps the most.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -13,7 +13,7 @@ pub(crate) enum Holder {
     Creator(usize),
 }
 
-/// How much the channels of one shard keep, by their holders.
+/// The amounts that the channels of one shard keep, by their holders.
 #[derive(Debug, Default)]
 pub(crate) struct Shares {
     holders: HashMap<Holder, Share, RandomState>,

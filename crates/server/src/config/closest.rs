@@ -31,8 +31,8 @@ fn in_order(name: &str) -> String {
     words.join("_")
 }
 
-/// How many characters must be put in, taken out, replaced or swapped with the next one to get from
-/// one text to the other (the optimal string alignment distance).
+/// Returns the number of characters that must be put in, taken out, replaced or swapped with the
+/// next one to get from one text to the other (the optimal string alignment distance).
 fn edits(from: &str, to: &str) -> usize {
     let (from, to) = (from.as_bytes(), to.as_bytes());
     let mut before = Vec::new();

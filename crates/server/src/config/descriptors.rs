@@ -1,8 +1,8 @@
-//! Whose descriptor table a shard uses.
+//! The descriptor table that a shard uses.
 
 use std::fmt;
 
-/// Which descriptor table a shard uses. The system's limit of open files holds for each table.
+/// The descriptor table that a shard uses. The system's limit of open files holds for each table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Descriptors {
     /// That of the process.

@@ -54,7 +54,7 @@ impl Network {
     }
 }
 
-/// How many bits come before an IPv4 address that is written as IPv6.
+/// The number of bits before an IPv4 address that is written as IPv6.
 const MAPPED_BITS: u8 = 96;
 
 fn bits_of(address: IpAddr) -> u8 {

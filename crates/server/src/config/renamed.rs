@@ -2,8 +2,8 @@
 
 use super::{duration, find};
 
-/// What a setting was called, and the name of it, or of the part, that took its place. Names that
-/// begin with `tuning.` are fields of [`Tuning`](super::Tuning).
+/// The earlier name of each setting, and the name of the setting, or of the part, that took its
+/// place. Names that begin with `tuning.` are fields of [`Tuning`](super::Tuning).
 #[rustfmt::skip]
 const RENAMED: &[(&str, &str)] = &[
     ("pin_cores", "threads.pin_cores"),

@@ -159,11 +159,11 @@ pub enum Per {
 /// A rate, and how many may come at once.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RateLimit {
-    /// How many in the time.
+    /// The number in the time.
     pub count: u64,
     /// The time.
     pub per: Per,
-    /// How many at once; `None` is as many as `count`.
+    /// The number at once; `None` is as many as `count`.
     pub burst: Option<u64>,
 }
 
@@ -180,7 +180,7 @@ impl RateLimit {
         Self { count, per: Per::Minute, burst: None }
     }
 
-    /// How many may come at once.
+    /// Returns the number that may come at once.
     #[must_use]
     pub fn burst(self) -> u64 {
         self.burst.unwrap_or(self.count)

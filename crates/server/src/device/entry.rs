@@ -88,7 +88,7 @@ pub(crate) struct Described {
 pub(crate) enum Stage {
     /// Not yet.
     Prepared,
-    /// They are.
+    /// In the registry.
     Registered,
     /// Not any more.
     Gone,

@@ -16,7 +16,7 @@ use crate::device::{Device, Place, Registration};
 
 const STRIPES: usize = 256;
 
-/// How much there may be.
+/// The limits of a registry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Devices.
@@ -256,13 +256,13 @@ impl Registry {
         self.stripe(hash).get(hash, id).cloned()
     }
 
-    /// How many devices there are.
+    /// Returns the number of devices.
     #[must_use]
     pub fn count(&self) -> usize {
         self.count.load(Ordering::Relaxed)
     }
 
-    /// How many devices have this tag.
+    /// Returns the number of devices with this tag.
     #[must_use]
     pub fn count_of_tag(&self, tag: &str) -> usize {
         self.tags.count(tag)

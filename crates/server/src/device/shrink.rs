@@ -5,7 +5,7 @@ use std::hash::{BuildHasher, Hash};
 
 use hashbrown::HashTable;
 
-/// How many places a table keeps in any case.
+/// The number of places that a table keeps in any case.
 const PLACES_KEPT: usize = 64;
 
 /// Gives back most of a map's memory once most of what was in it is gone.

@@ -51,7 +51,7 @@ pub(crate) mod code {
     /// `L`, `2` and `Z`, `5` and `S`, `8` and `B`, `U` and `V`.
     const ALPHABET: &[u8; 24] = b"ACDEFGHJKMNPQRTVWXY34679";
 
-    /// How many characters a code has. There are 24^6 codes, 191 million.
+    /// The number of characters in a code. There are 24^6 codes, 191 million.
     const LENGTH: usize = 6;
 
     /// The code made of random bytes.

@@ -1,11 +1,12 @@
-//! How late shards run their rooms, and what those that are late take no more of.
+//! The lateness of shards with their rooms, and what late shards take no more of.
 
 use std::time::Duration;
 
 use playfield_room::Error;
 use playfield_wire::ErrorCode;
 
-/// How many times later than it gets new rooms a shard still gets players for those that it has.
+/// The lateness up to which a shard still gets players for its rooms, as a multiple of that up to
+/// which it gets new rooms.
 const JOINS_FACTOR: u32 = 4;
 
 /// The time after which a refused player may try again.

@@ -11,9 +11,9 @@ use crate::mailbox::{Newcomer, Parcel};
 use crate::shard::Part;
 use crate::sys;
 
-/// How many connections are accepted in one turn.
+/// The most connections that are accepted in one turn.
 const ACCEPTS: usize = 64;
-/// How long to wait after an accept that failed for lack of resources.
+/// The time to wait after an accept that failed for lack of resources.
 const ACCEPT_RETRY: Duration = Duration::from_millis(100);
 
 /// A socket that listens, and for what.

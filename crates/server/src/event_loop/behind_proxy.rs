@@ -12,7 +12,7 @@ pub(crate) struct BehindProxy {
 }
 
 impl BehindProxy {
-    /// How much memory it takes.
+    /// Returns the memory it takes, in bytes.
     pub(super) fn bytes(&self) -> usize {
         self.came.capacity()
     }

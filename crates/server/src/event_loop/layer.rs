@@ -19,8 +19,8 @@ const HANDSHAKE: u8 = 22;
 /// A fatal alert, `handshake_failure`, as a record: sent to TLS clients of a node without TLS.
 const NO_TLS: [u8; 7] = [21, 3, 3, 0, 2, 2, 40];
 
-/// How many reads of handshakes a turn handles. Each may take a fraction of a millisecond; the rest
-/// waits for the next turn, so that rooms do not wait for it.
+/// The most reads of handshakes that a turn handles. Each may take a fraction of a millisecond; the
+/// rest waits for the next turn, so that rooms do not wait for it.
 const HANDSHAKES: usize = 32;
 
 /// The layer between a socket and its connection's bytes.
@@ -41,7 +41,7 @@ impl Layer {
         matches!(self, Self::Tls(tls) if tls.is_ended())
     }
 
-    /// How much memory it takes.
+    /// Returns the memory it takes, in bytes.
     pub(super) fn bytes(&self) -> usize {
         match self {
             Self::Unknown | Self::TlsExpected | Self::Plain => 0,
@@ -55,7 +55,7 @@ impl Layer {
 pub(super) struct Tls {
     context: Option<Arc<TlsContext>>,
     is_only: bool,
-    /// How many more reads of handshakes this turn handles.
+    /// The number of further reads of handshakes that this turn handles.
     handshakes: usize,
     /// The bytes that were decrypted just now.
     plaintext: Vec<u8>,

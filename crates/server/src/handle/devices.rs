@@ -42,13 +42,13 @@ impl Devices<'_> {
         self.fleet().ok()?.registry.get(id)
     }
 
-    /// How many there are. Takes no lock.
+    /// Returns the number of devices. Takes no lock.
     #[must_use]
     pub fn count(&self) -> usize {
         self.fleet().map_or(0, |fleet| fleet.registry.count())
     }
 
-    /// How many have this tag.
+    /// Returns the number of devices with this tag.
     #[must_use]
     pub fn count_of_tag(&self, tag: &str) -> usize {
         self.fleet().map_or(0, |fleet| fleet.registry.count_of_tag(tag))

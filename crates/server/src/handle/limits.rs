@@ -17,7 +17,8 @@ pub struct Limit {
     /// The present amount, of the whole node or of its fullest shard; `None` if the limit is one of
     /// each client or address, of which the node has no sum.
     pub now: Option<u64>,
-    /// How often it was reached since the node's start: the counter of this name, if there is one.
+    /// The number of times it was reached since the node's start: the counter of this name, if
+    /// there is one.
     pub reached: Option<(&'static str, u64)>,
 }
 

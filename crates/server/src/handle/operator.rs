@@ -27,7 +27,7 @@ use crate::sys::with_process_table;
 
 /// About how many players a shard looks through at a time.
 const PLAYERS_PER_LOOK: usize = 10_000;
-/// How long a shard may take to answer an operator.
+/// The time that a shard may take to answer an operator.
 const ANSWER_WITHIN: Duration = Duration::from_secs(5);
 /// The most rooms that are put into an order by load.
 const SURVEYED_MAX: usize = 10_000;
@@ -125,7 +125,7 @@ pub struct Inspection {
     pub summary: RoomSummary,
     /// The version of its last sync.
     pub version: u64,
-    /// How long it has existed.
+    /// The time for which it has existed.
     pub age: Duration,
     /// Ticks and syncs per second.
     pub rates: (u32, u32),
@@ -177,7 +177,7 @@ pub struct FoundPlayers {
     pub is_complete: bool,
 }
 
-/// How well a player fits what is sought.
+/// The degree to which a player fits what is sought.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Match {
     /// The name or the user is the text.

@@ -32,13 +32,13 @@ pub struct LiveProfile {
     /// The messages of all its players and their events, in each player's own format, and the time
     /// that messages took. Replies are not counted.
     pub exchange: ExchangeProfile,
-    /// How many players there were patches for: at most three.
+    /// The number of players that there were patches for: at most three.
     pub players: usize,
     /// Syncs of the room.
     pub syncs: u64,
-    /// How many of them were counted, for each of these players.
+    /// The number of syncs that were counted, for each of these players.
     pub counted: u64,
-    /// How long it lasted.
+    /// The time that it lasted.
     pub lasted: Duration,
     /// The time that the room's ticks, syncs and patches took.
     pub room_time: Duration,

@@ -130,7 +130,7 @@ pub struct ListedRoom {
 #[derive(Clone, Debug)]
 pub struct AtNode {
     node: NodeHandle,
-    /// How often another room with the key is looked for, if one would do.
+    /// The number of times that another room with the key is looked for, if one would do.
     searches: u8,
 }
 

@@ -15,7 +15,7 @@ use crate::shard::mail::channel::Whose;
 use crate::shard::mail::user::UserMail;
 use crate::users::End;
 
-/// Whose subscriptions end: see [`NodeHandle::unsubscribe`].
+/// The sessions whose subscriptions end: see [`NodeHandle::unsubscribe`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Subscriber<'a> {
     /// All sessions of a user.
@@ -50,7 +50,7 @@ impl NodeHandle {
         Ok(count)
     }
 
-    /// How many sessions a user has, also those that are away.
+    /// Returns the number of sessions of a user, including those that are away.
     #[must_use]
     pub fn sessions_of(&self, user: &str) -> usize {
         self.node.users.places(user).len()

@@ -36,7 +36,7 @@ struct Variant {
     body: Bytes,
 }
 
-/// Which pages may read a page: those of its own origin, or those of any.
+/// The pages that may read a page: those of its own origin, or those of any.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Readers {
     SameOrigin,
@@ -157,7 +157,7 @@ impl Page {
     }
 }
 
-/// How many bytes of a hash tell pages apart.
+/// The number of bytes of a hash that tell pages apart.
 const TAG_BYTES: usize = 16;
 
 fn gzip(body: &[u8]) -> io::Result<Vec<u8>> {

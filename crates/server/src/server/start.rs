@@ -1,4 +1,4 @@
-//! How a node starts: everything is checked, then opened, then run.
+//! The start of a node: everything is checked, then opened, then run.
 
 use std::io;
 use std::net::SocketAddr;
@@ -37,10 +37,10 @@ use crate::sys;
 use crate::tls::TlsContext;
 use crate::watchdog::Watchdog;
 
-/// How many services a node may have.
+/// The most services that a node may have.
 const SERVICES_MAX: usize = 64;
 
-/// How many open files a node needs beside its connections, roughly.
+/// The number of open files that a node needs beside its connections, roughly.
 const DESCRIPTORS_RESERVED: u64 = 64;
 
 /// A warning if the system allows fewer open files than `limits.connections.total` needs.

@@ -286,8 +286,8 @@ impl<'a, S: Service> Context<'a, S> {
         self.serving == Some(id.key) && id.shard == self.reach.shard
     }
 
-    /// How many bytes are queued for a connection; `None` if it is closed, or does not belong to
-    /// the service.
+    /// Returns the number of bytes that are queued for a connection; `None` if it is closed, or
+    /// does not belong to the service.
     fn waiting(&self, id: ConnectionId) -> Option<usize> {
         self.other(id).map(Connection::unsent)
     }

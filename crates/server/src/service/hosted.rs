@@ -30,7 +30,7 @@ pub(crate) trait AnyService: Send {
 
 /// The result of a call for one connection.
 pub(crate) struct Served {
-    /// How many bytes of the input were handled.
+    /// The number of bytes of the input that were handled.
     pub(crate) handled: usize,
     pub(crate) frames: u64,
     /// Data to be written to the connection.
@@ -52,8 +52,8 @@ pub(crate) struct Hosted<S: Service> {
 /// The state of a connection.
 struct Held<C> {
     state: C,
-    /// How many bytes at the front of its input the codec has seen without finding the end of a
-    /// frame.
+    /// The number of bytes at the front of its input that the codec has seen without finding the
+    /// end of a frame.
     known: usize,
 }
 
@@ -107,7 +107,7 @@ impl<S: Service> Hosted<S> {
 struct Progress {
     handled: usize,
     frames: u64,
-    /// How many bytes were written when the last frame began.
+    /// The number of bytes written when the last frame began.
     written: usize,
     /// Once this many bytes are written, no further frame is handled.
     space: usize,

@@ -71,7 +71,7 @@ pub trait Service: Sized + Send + 'static {
     /// The state of each connection.
     type Connection: Send + 'static;
 
-    /// How the byte stream is cut into frames.
+    /// The codec that cuts the byte stream into frames.
     type Codec: FrameCodec;
 
     /// Returns the codec. It is called once.

@@ -7,7 +7,7 @@ use std::net::{SocketAddr, TcpListener};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
-/// How often to look for a port that is free for all shards, if any port will do.
+/// The number of times to look for a port that is free for all shards, if any port will do.
 const PORTS_TRIED: usize = 16;
 
 /// A listener for each shard, all at one address.

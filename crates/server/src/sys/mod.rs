@@ -35,7 +35,7 @@ pub(crate) const SHORT_READ_EMPTIES: bool = cfg!(unix);
 /// Whether accepted sockets send small messages at once because their listener does.
 pub(crate) const INHERITS_NODELAY: bool = cfg!(target_os = "linux");
 
-/// How many connections the system may hold for the listener until they are accepted.
+/// The most connections that the system may hold for the listener until they are accepted.
 const BACKLOG: i32 = 4096;
 
 /// Listens; with `shared_port`, others may listen at the same address and get their share.

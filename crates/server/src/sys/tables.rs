@@ -30,12 +30,12 @@ use rustix::net::{
 };
 use rustix::process::{Resource, getrlimit};
 
-/// How many descriptors of a table are left to the program, beside those that are open when it is
-/// made.
+/// The number of descriptors of a table that are left to the program, beside those that are open
+/// when it is made.
 const DESCRIPTORS_RESERVED: usize = 128;
 
 thread_local! {
-    /// Whose table this thread has; 0 is the process's.
+    /// The id of the node whose table this thread has; 0 for the table of the process.
     static TABLE_OF: Cell<u64> = const { Cell::new(0) };
 }
 
@@ -48,7 +48,7 @@ pub(crate) struct Tables {
     wakers: Vec<OwnedFd>,
     /// Through which sockets reach the shards and the control thread.
     passages: Vec<Passage>,
-    /// How many connections each table has.
+    /// The number of connections of each table.
     connections: Vec<AtomicUsize>,
     connections_max: usize,
 }

@@ -74,8 +74,8 @@ impl TlsEnd {
     }
 }
 
-/// How many bytes the header of the PROXY protocol takes, and the client that it names; `None` if
-/// there is no whole header.
+/// Returns the number of bytes that the header of the PROXY protocol takes, and the client that it
+/// names; `None` if there is no whole header.
 pub fn proxy_header(input: &[u8]) -> Option<(usize, Option<SocketAddr>)> {
     match proxied(input) {
         Proxied::Header { bytes, client } => Some((bytes, client)),

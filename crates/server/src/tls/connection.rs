@@ -11,8 +11,8 @@ use crate::panics::guard;
 /// handshake message. A record takes at most 18,437 bytes (RFC 5246, 6.2.3).
 const PARTIAL_BYTES_MAX: usize = 24 << 10;
 
-/// How much plaintext a record holds when a connection is new. A client can read nothing of a
-/// record that is cut, so a connection that is lost early must not lose all that it carried.
+/// The most plaintext in a record when a connection is new. A client can read nothing of a record
+/// that is cut, so a connection that is lost early must not lose all that it carried.
 const FIRST_RECORD_BYTES: usize = 512;
 
 /// A record holds at most this part of what the connection has carried before, until it may be of
@@ -25,10 +25,10 @@ const STATE_BYTES: usize = 4 << 10;
 /// TLS of one connection.
 pub(crate) struct TlsConnection {
     endpoint: Endpoint<UnbufferedServerConnection>,
-    /// How many bytes at the front of the connection's output are encrypted in the endpoint's
-    /// unsent bytes. They count as written when the socket has taken all of it.
+    /// The number of bytes at the front of the connection's output that are encrypted in the
+    /// endpoint's unsent bytes. They count as written when the socket has taken all of it.
     sealed: usize,
-    /// How large the next record may be.
+    /// The size limit of the next record.
     record_bytes_max: usize,
     is_open: bool,
     /// The client has sent `close_notify`, or the connection has failed: nothing more is read.
@@ -44,7 +44,7 @@ pub(crate) struct Received {
     pub(crate) ended: bool,
 }
 
-/// How a handshake went.
+/// The result of a handshake.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Opened {
     Full,
@@ -68,7 +68,7 @@ impl TlsConnection {
         self.is_open
     }
 
-    /// How much memory it takes.
+    /// Returns the memory it takes, in bytes.
     pub(crate) fn bytes(&self) -> usize {
         STATE_BYTES + self.endpoint.buffer_bytes()
     }
@@ -157,7 +157,7 @@ impl TlsConnection {
     }
 }
 
-/// How large the next record may be, after one of `written` bytes.
+/// Returns the size limit of the next record, after one of `written` bytes.
 fn grown(record_bytes_max: usize, written: usize) -> usize {
     (record_bytes_max + written / RECORD_PART).min(RECORD_BYTES)
 }

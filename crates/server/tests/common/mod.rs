@@ -24,7 +24,7 @@ pub(crate) use speech::{Heard, encoded, heard, hello};
 /// A Close frame of a client, with the code 1000.
 pub(crate) const CLOSE: &[u8] = b"\x88\x82\0\0\0\0\x03\xE8";
 
-/// How long a test waits for something that must come. Only a failing test waits that long.
+/// The time that a test waits for something that must come. Only a failing test waits that long.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 
 thread_local! {
@@ -73,7 +73,7 @@ pub(crate) struct Client {
     websocket: Option<Decoder>,
     /// The compression that was negotiated.
     pub(crate) deflate: Option<Deflate>,
-    /// How many bytes came.
+    /// The number of bytes that came.
     pub(crate) came: usize,
     /// The code of the Close frame that came.
     pub(crate) close_code: Option<u16>,
