@@ -114,7 +114,7 @@ fn exit_at_once() {
     std::process::exit(INTERRUPTED);
 }
 
-/// What the arguments say.
+/// The content of the arguments.
 #[derive(Debug, Default)]
 struct Flags {
     file: Option<OsString>,

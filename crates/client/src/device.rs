@@ -145,7 +145,7 @@ pub enum DeviceEvent {
     /// So many commands were dropped here, the oldest first, because more came than [is
     /// kept](crate::Connect::queue_limits). Those that wanted an answer were refused.
     Missed {
-        /// How many.
+        /// The number of commands.
         commands: u64,
     },
 }

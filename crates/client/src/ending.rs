@@ -18,7 +18,7 @@ pub(crate) struct Fate {
     pub(crate) authority: Arc<str>,
     /// Why the socket failed, which the session does not know.
     pub(crate) socket_error: Option<io::Error>,
-    /// How long the session has tried to restore the connection.
+    /// The time for which the session has tried to restore the connection.
     pub(crate) tried: Duration,
     /// Why the connection was lost.
     lost: Option<Box<Ending>>,
@@ -26,7 +26,7 @@ pub(crate) struct Fate {
     is_welcomed: bool,
     /// Why the node said that it ends the connection.
     goodbye: Option<(ErrorCode, String)>,
-    /// How long it wants this client to wait.
+    /// The time that the node wants this client to wait.
     retry_after: Option<Duration>,
 }
 
@@ -102,7 +102,7 @@ impl Fate {
         Error::closed(ending)
     }
 
-    /// How the connection has ended, with this error of the session.
+    /// Returns the end of the connection, with this error of the session.
     pub(crate) fn ended(&mut self, error: Option<&ClientError>) -> Ending {
         let lost = self.lost.take().zip(self.failed_attempt.take());
         match (error, self.goodbye.take()) {

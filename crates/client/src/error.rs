@@ -83,7 +83,7 @@ enum Kind {
     Usage(String),
 }
 
-/// How a connection ended.
+/// The end of a connection.
 #[derive(Clone, Debug)]
 pub(crate) enum Ending {
     /// This client said goodbye, or all its handles were dropped.
@@ -155,7 +155,7 @@ impl Error {
         Self { kind: Kind::NoToken(source.into()) }
     }
 
-    /// How the connection ended, if that is the error.
+    /// Returns the end of the connection, if that is the error.
     pub(crate) fn into_ending(self) -> Option<Ending> {
         match self.kind {
             Kind::Closed(ending) => Some(ending),
@@ -289,8 +289,8 @@ impl Error {
         )
     }
 
-    /// How many events or changes were [missed](Self::is_missed); 0 if that is unknown, because a
-    /// copy had to be replaced, or if this is another error.
+    /// Returns the number of events or changes that were [missed](Self::is_missed); 0 if that is
+    /// unknown, because a copy had to be replaced, or if this is another error.
     #[must_use]
     pub fn missed_count(&self) -> u64 {
         match self.kind {
@@ -300,9 +300,9 @@ impl Error {
         }
     }
 
-    /// How long to wait before asking again, if a request was refused because a rate was exceeded,
-    /// or before connecting again, if the node refused the connection and said so. The client itself
-    /// waits that long before it connects again.
+    /// Returns the time to wait before asking again, if a request was refused because a rate was
+    /// exceeded, or before connecting again, if the node refused the connection and said so. The
+    /// client itself waits that long before it connects again.
     #[must_use]
     pub fn retry_after(&self) -> Option<Duration> {
         match &self.kind {

@@ -11,8 +11,9 @@ use tokio::sync::Notify;
 /// bytes beside these, so four times the bytes of all messages is always enough.
 pub(crate) const EVENT_BYTES: usize = 24;
 
-/// How much a room, a channel, a device or a listener keeps until it is taken out. Past that the
-/// oldest are dropped, which the next call that takes one out reports; the newest is always kept.
+/// The limits of what a room, a channel, a device or a listener keeps until it is taken out. Past
+/// them the oldest are dropped, which the next call that takes one out reports; the newest is
+/// always kept.
 #[derive(Clone, Copy, Debug)]
 pub struct QueueLimits {
     /// The most events of a room or a channel, changes of a listener, or commands to a device, at

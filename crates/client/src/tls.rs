@@ -12,7 +12,7 @@ use rustls::{AlertDescription, CertificateError, ClientConfig, Error as TlsError
 
 use crate::Error;
 
-/// How much plaintext a record holds when a connection is new. A node can read nothing of a record
+/// The most plaintext in a record when a connection is new. A node can read nothing of a record
 /// that is cut, so a connection that is lost early must not lose all that it carried.
 const FIRST_RECORD_BYTES: usize = 512;
 
@@ -67,7 +67,7 @@ impl Tls {
     }
 }
 
-/// How large the next record of a connection may be.
+/// The size limit of the next record of a connection.
 #[derive(Debug)]
 pub(crate) struct RecordSize {
     bytes_max: usize,

@@ -59,8 +59,8 @@ pub mod identity {
     };
 }
 
-/// Where saves of rooms are kept: the trait [`Store`](store::Store), one in memory for tests and,
-/// with the feature `store`, one on disk.
+/// Storage for saves of rooms: the trait [`Store`](store::Store), one in memory for tests and, with
+/// the feature `store`, one on disk.
 pub mod store {
     pub use playfield_room::copies;
     pub use playfield_room::{

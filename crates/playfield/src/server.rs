@@ -70,10 +70,10 @@ pub struct Server {
     preparations: Vec<Preparation>,
 }
 
-/// What is added when the server starts, and may fail.
+/// An addition that is made when the server starts, and may fail.
 type Preparation = Box<dyn FnOnce(Server) -> Result<Server, Box<dyn StdError + Send + Sync>>>;
 
-/// What is added to the server below.
+/// An addition to the server below.
 type Addition = Box<dyn FnOnce(playfield_server::Server) -> playfield_server::Server>;
 
 /// Makes the authenticator, once the settings are known.
@@ -353,9 +353,9 @@ impl Server {
         self.jwt_by(jwt, false)
     }
 
-    /// As [`jwt`](Self::jwt), but a client without a token gets a session, too, that may do nothing
-    /// except join rooms by [tickets](Self::tickets) that name a user, and act in those rooms. All
-    /// else is refused with `forbidden`. A client whose token is bad gets no session.
+    /// Works like [`jwt`](Self::jwt), but a client without a token gets a session, too, that may do
+    /// nothing except join rooms by [tickets](Self::tickets) that name a user, and act in those
+    /// rooms. All else is refused with `forbidden`. A client whose token is bad gets no session.
     ///
     /// ```
     /// use playfield::Server;
@@ -592,8 +592,8 @@ impl Server {
         self
     }
 
-    /// As [`service`](Self::service) and [`service_at_path`](Self::service_at_path) at once:
-    /// clients of both are connections of the same service.
+    /// Does the same as [`service`](Self::service) and [`service_at_path`](Self::service_at_path)
+    /// at once: clients of both are connections of the same service.
     #[must_use]
     pub fn service_and_path<S: Service>(
         mut self,

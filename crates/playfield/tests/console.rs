@@ -114,7 +114,7 @@ fn ask(at: SocketAddr, first: &str, lines: &[&str], body: &str) -> (u16, String)
     (head[9..12].parse().unwrap(), body.to_owned())
 }
 
-/// As the page asks.
+/// Asks as the page does.
 fn api(at: SocketAddr, request: &str, body: &Value) -> (u16, Value) {
     let body = if body.is_null() { String::new() } else { body.to_string() };
     let host = format!("Host: {at}");
@@ -142,7 +142,7 @@ async fn left(room: &Joined<Dynamic>) -> String {
     }
 }
 
-/// Who opens connections and sends nothing whole needs no token.
+/// A client that opens connections and sends nothing whole needs no token.
 #[test]
 fn connections_that_wait_keep_nobody_out() {
     let (_running, console) = start(&[]);
@@ -613,7 +613,7 @@ fn a_silent_or_broken_client_delays_nobody_and_the_console_ends_with_its_node() 
     ended.recv_timeout(PATIENCE).expect("the console ends with its node");
 }
 
-/// Whoever finds the console open takes the node for ready, so the store comes first.
+/// Programs that find the console open take the node for ready, so the store comes first.
 #[test]
 fn the_store_is_opened_before_the_port_of_the_console() {
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();

@@ -65,7 +65,7 @@ impl On<Break> for Board {
     }
 }
 
-/// Where a room that hangs says so, and waits.
+/// The channels on which a room that hangs says so, and waits.
 static HANGS: Mutex<Option<(SyncSender<()>, Receiver<()>)>> = Mutex::new(None);
 
 impl On<Hang> for Board {
@@ -273,7 +273,7 @@ fn on_start_gets_the_handle_too() {
 /// Adds the number in each frame to a room's score, and replies with the score.
 struct Relay {
     room: String,
-    /// Who waits for which answer.
+    /// The connections that wait, and the answers they wait for.
     waiting: Vec<(AskId, ConnectionId)>,
 }
 

@@ -186,42 +186,41 @@ pub struct Settings {
     pub sync_hz: u32,
     /// The most players. Default: 64.
     pub capacity: u32,
-    /// How long a room stays open without players, in milliseconds. Default: 30,000.
+    /// The time that a room stays open without players, in milliseconds. Default: 30,000.
     pub empty_ms: u64,
-    /// How long a room that ends waits for background work, in milliseconds. Default: 5,000.
+    /// The time that a room that ends waits for background work, in milliseconds. Default: 5,000.
     pub closing_ms: u64,
-    /// How long a player waits to join a room that [holds](Context::hold) them, in milliseconds.
-    /// Default: 10,000.
+    /// The time that a player waits to join a room that [holds](Context::hold) them, in
+    /// milliseconds. Default: 10,000.
     pub join_wait_ms: u64,
     /// The most players who wait to join. Default: 256.
     pub joins_waiting_max: u32,
-    /// How long a [deferred](Context::defer) reply may take, in milliseconds. Default: 30,000.
+    /// The time that a [deferred](Context::defer) reply may take, in milliseconds. Default: 30,000.
     pub reply_ms: u64,
-    /// How long a player's connection may be silent before either end counts it as lost, in
-    /// milliseconds; 0 = 5,000 in a room with ticks, and in others as long as the node's
+    /// The time for which a player's connection may be silent before either end counts it as lost,
+    /// in milliseconds; 0 = 5,000 in a room with ticks, and in others as long as the node's
     /// `timeouts.heartbeat` allows. It must be well above twice the round trip to the players. One
     /// above twice `timeouts.heartbeat` changes nothing. Default: 0.
     pub silence_ms: u64,
-    /// How often the round trip to each player is measured, for [`Context::round_trip`], in
-    /// milliseconds; 0 = never. A node measures no connection more often than ten times a second.
-    /// Default: 0.
+    /// The interval at which the round trip to each player is measured, for
+    /// [`Context::round_trip`], in milliseconds; 0 = never. A node measures no connection more
+    /// often than ten times a second. Default: 0.
     pub round_trip_ms: u64,
-    /// How long a player whose connection was lost keeps the seat, in milliseconds from when the
-    /// node noticed; 0 = they leave at once. Only clients that
-    /// [resume](Room#players-who-come-back) their sessions can return.
-    /// Default: 10,000.
+    /// The time for which a player whose connection was lost keeps the seat, in milliseconds from
+    /// when the node noticed; 0 = they leave at once. Only clients that
+    /// [resume](Room#players-who-come-back) their sessions can return. Default: 10,000.
     pub grace_ms: u64,
-    /// How often a room with a key is saved while it changes, in seconds; 0 = never, and it is not
-    /// persistent. Default: 0.
+    /// The interval at which a room with a key is saved while it changes, in seconds; 0 = never,
+    /// and it is not persistent. Default: 0.
     pub persist_s: u32,
-    /// Who may create such rooms. Default: anyone.
+    /// The parties that may create such rooms. Default: anyone.
     pub creation: CreatedBy,
-    /// What happens when a user joins who is in the room already. Default: both are there.
+    /// The rule for a user who joins and is in the room already. Default: both are there.
     pub one_per_user: OnePerUser,
 }
 
-/// What happens when a user joins a room who is there already, by another session; or, where a node
-/// keeps one session for each user, opens a second one. Guests are never the same user.
+/// The rule for a user who joins a room and is there already, by another session; or, where a node
+/// keeps one session for each user, who opens a second one. Guests are never the same user.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OnePerUser {
     /// Both are there.
@@ -235,7 +234,7 @@ pub enum OnePerUser {
     Refuse,
 }
 
-/// Who may create rooms of a type.
+/// The parties that may create rooms of a type.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CreatedBy {
     /// Clients, rooms and the node.
@@ -266,7 +265,7 @@ impl Default for Settings {
     }
 }
 
-/// What the attribute `room` generates; not to be implemented by hand.
+/// The declaration that the attribute `room` generates; not to be implemented by hand.
 #[diagnostic::on_unimplemented(
     message = "the room `{Self}` declares nothing",
     note = "write `#[room()]` before `impl Room for {Self}`"
@@ -324,13 +323,13 @@ pub trait Declared: RoomInterface + Sized {
 
 /// A player's message on its way to its handler.
 pub struct Call<'a> {
-    /// Who sent it.
+    /// The sender.
     pub player: &'a Player,
     /// The encoded message.
     pub payload: &'a [u8],
     /// The format of the message and the reply.
     pub format: Format,
-    /// Where the reply goes.
+    /// The buffer for the reply.
     pub reply: &'a mut Vec<u8>,
 }
 

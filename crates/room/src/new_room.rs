@@ -28,7 +28,7 @@ pub struct NewRoom {
     pub private: bool,
     /// The options, encoded in `packed`.
     pub options: Vec<u8>,
-    /// Who creates it.
+    /// The creator.
     pub creator: Creator,
     /// The seats that are reserved in it.
     pub seats: Vec<ReservedSeat>,
@@ -66,9 +66,9 @@ impl NewRoom {
     }
 }
 
-/// Who can have rooms created: a room, or the node.
+/// A party that can have rooms created: a room, or the node.
 pub trait Founder {
-    /// What comes of it.
+    /// The result of creating a room.
     type Founded;
 
     /// An id for the new room, or a secret of the same form.

@@ -1,4 +1,4 @@
-//! Who is in a room, who created it, and who sends it messages.
+//! The players in a room, its creator, and the senders of its messages.
 
 use std::sync::Arc;
 
@@ -44,7 +44,7 @@ impl Player {
         self.is_connected
     }
 
-    /// What the verified token says of the user; empty for a guest.
+    /// Returns what the verified token says of the user; empty for a guest.
     pub fn claims(&self) -> &Claims {
         &self.claims
     }
@@ -64,7 +64,7 @@ pub struct Sender {
     pub room_type: String,
 }
 
-/// Who had a room created: see [`Context::creator`](crate::Context::creator).
+/// The party that had a room created: see [`Context::creator`](crate::Context::creator).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Creator {
     /// A player, by `create` or `join_or_create`.

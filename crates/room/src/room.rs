@@ -142,7 +142,7 @@ use crate::{Context, EndReason, LeaveReason, Player, Result};
 pub trait Room:
     State<Shadow: Send> + Declared<CreateOptions = <Self as Room>::Options> + Send + 'static
 {
-    /// What a client can specify when it creates a room.
+    /// The options that a client can specify when it creates a room.
     type Options: Data + Default;
 
     /// Creates a room. [`Context::creator`] is who asked for it: a player, whose

@@ -55,7 +55,7 @@ room ticks at 60 Hz meanwhile, and says how late.",
 
 pub(crate) const ROLE: Role = Role { name: "http", log: "error", serve: host };
 
-/// How often the room ticks per second.
+/// The room's ticks per second.
 const TICK_HZ: u32 = 60;
 
 names! {
@@ -182,7 +182,7 @@ struct Requests {
     sums: Vec<u64>,
     ends: Option<Instant>,
     requests: u64,
-    /// How many clients wait for an answer.
+    /// The number of clients that wait for an answer.
     waiting: usize,
     corrupt: bool,
 }

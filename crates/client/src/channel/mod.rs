@@ -25,7 +25,7 @@ pub enum ChannelEvent {
         /// If not, how many publications since then will not come, as far as is known: those of a
         /// channel that ended meanwhile, or with the node, are not counted. So it may be 0.
         missed: u64,
-        /// How many sessions subscribe, this one included; 0 if this client may not know.
+        /// The number of subscribed sessions, this one included; 0 if this client may not know.
         members: u64,
     },
     /// A publication: each comes once, in order.
@@ -33,7 +33,7 @@ pub enum ChannelEvent {
     /// So many publications were dropped here: by the node, because this client was too slow, or by
     /// the client, because more came than [is kept](crate::Connect::queue_limits).
     Missed {
-        /// How many.
+        /// The number of publications.
         publications: u64,
     },
     /// Another session subscribes now. After a gap in `sequence`, ask for the
@@ -41,14 +41,14 @@ pub enum ChannelEvent {
     Joined {
         /// Counts joins and leaves of the channel.
         sequence: u64,
-        /// Who.
+        /// The member.
         member: MemberInfo<'static>,
     },
     /// Another session subscribes no longer.
     Left {
         /// Counts joins and leaves of the channel.
         sequence: u64,
-        /// Who.
+        /// The member.
         member: MemberInfo<'static>,
     },
     /// The node has ended the subscription, or refused it on a later connection. It may make sense
@@ -72,12 +72,12 @@ pub struct Publication {
     pub payload: Payload,
 }
 
-/// Who subscribes to a channel. Returned by [`Connection::members`].
+/// The subscribers of a channel. Returned by [`Connection::members`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Members {
     /// The number of the last join or leave before this answer.
     pub sequence: u64,
-    /// How many sessions subscribe.
+    /// The number of subscribed sessions.
     pub count: u64,
     /// The members that the node lists.
     pub members: Vec<MemberInfo<'static>>,
@@ -154,7 +154,7 @@ impl Connection {
         self.line.tell(Command::send(None, publish)).await
     }
 
-    /// Who subscribes to a channel.
+    /// Returns the subscribers of a channel.
     ///
     /// # Errors
     /// If the node refuses, or the connection has ended.
@@ -282,7 +282,7 @@ impl Channel {
         publish(&self.line, &self.name, payload.into()).await
     }
 
-    /// Who subscribes to this channel.
+    /// Returns the subscribers of this channel.
     ///
     /// # Errors
     /// If the node refuses, or the connection has ended.

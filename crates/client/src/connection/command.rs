@@ -209,7 +209,7 @@ impl Drop for Obligation {
 #[derive(Clone)]
 pub(crate) struct Line {
     pub(super) commands: mpsc::Sender<Command>,
-    /// How the connection ended, once it has.
+    /// The end of the connection, once it has ended.
     pub(super) ending: Arc<OnceLock<Ending>>,
     pub(super) handles: Arc<Handles>,
     pub(super) status: Arc<Status>,

@@ -11,7 +11,7 @@ pub(super) struct Commands {
     queued: mpsc::Receiver<Command>,
     /// Commands that outlived the session in which they were queued. They come first.
     kept: VecDeque<Command>,
-    /// How many were taken.
+    /// The number of commands taken.
     taken: u64,
 }
 
@@ -39,12 +39,12 @@ impl Commands {
         command
     }
 
-    /// How many commands were taken so far.
+    /// Returns the number of commands taken so far.
     pub(super) fn taken(&self) -> u64 {
         self.taken
     }
 
-    /// How many will have been taken when the present queue is empty.
+    /// Returns the number of commands that will have been taken when the present queue is empty.
     pub(super) fn end_of_queue(&self) -> u64 {
         self.taken + (self.kept.len() + self.queued.len()) as u64
     }

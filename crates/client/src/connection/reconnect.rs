@@ -1,4 +1,4 @@
-//! How the task restores a lost connection: it does what the session says.
+//! Restores a lost connection: the task does what the session says.
 
 use std::future::Future;
 use std::pin::pin;

@@ -1,5 +1,5 @@
-//! Who waits for what: rooms, requests and subscriptions; and the delivery to them of what the
-//! session reports.
+//! The record of who waits for what (rooms, requests and subscriptions), and the delivery to them
+//! of what the session reports.
 
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock, Weak};
@@ -22,7 +22,7 @@ use crate::session::{
 };
 use crate::{Error, Payload};
 
-/// Who waits for what.
+/// The record of who waits for what.
 pub(crate) struct Registry {
     /// Waits for the welcome, or for the end if that comes first.
     pub(super) welcomed: Option<Answer<()>>,
@@ -40,7 +40,7 @@ pub(crate) struct Registry {
     pub(super) now: Duration,
     /// Commands of the handles.
     pub(super) commands: Commands,
-    /// How many sends of the session that is over the node has not confirmed.
+    /// The number of sends of the ended session that the node has not confirmed.
     pub(super) unconfirmed: u64,
     /// Counts the sessions of this connection.
     pub(super) session: u32,
@@ -53,13 +53,14 @@ pub(crate) struct Registry {
     pub(super) status: Arc<Status>,
 }
 
-/// Who waits for the answer to a request: takes the event that is the answer, or the error.
+/// The callback that waits for the answer to a request: takes the event that is the answer, or the
+/// error.
 pub(super) type Waiting = Box<dyn FnOnce(Result<(&mut Registry, Event<'_>), Error>) + Send>;
 
 /// A subscription to a channel.
 pub(super) struct Subscriber {
     pub(super) channel: Arc<channel::Shared>,
-    /// Who waits for the node's first answer.
+    /// The caller that waits for the node's first answer.
     pub(super) beginning: Option<Answer<Subscription>>,
     /// The value of the last answer.
     pub(super) epoch: u64,
@@ -69,7 +70,7 @@ pub(super) struct Subscriber {
 /// A room that this session is in.
 pub(super) struct JoinedRoom {
     pub(super) room: Arc<dyn Deliver>,
-    /// Who waits for the first snapshot.
+    /// The caller that waits for the first snapshot.
     pub(super) entering: Option<(Joined<'static>, Answer<Entered>)>,
 }
 
@@ -318,7 +319,7 @@ impl Registry {
         Place { session: self.session, room }
     }
 
-    /// How long the connection was lost, if it was.
+    /// Returns the time for which the connection was lost, if it was.
     pub(super) fn away(&mut self) -> Duration {
         self.lost_at.take().map_or(Duration::ZERO, |since| self.now.saturating_sub(since))
     }

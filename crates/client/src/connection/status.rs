@@ -35,7 +35,7 @@ pub enum ConnectionEvent {
     },
     /// The connection is restored, and the session continues.
     Resumed {
-        /// How long the connection was lost.
+        /// The time for which the connection was lost.
         away: Duration,
         /// Losses of the node meanwhile, by room: events, which the
         /// [room](crate::Room::next_event) reports as missed, and answers, whose requests fail with
@@ -50,10 +50,10 @@ pub enum ConnectionEvent {
     /// The connection is restored, but the node no longer had the session, and opened a new one.
     /// All rooms have ended, and all requests failed. Join the rooms again.
     NewSession {
-        /// How long the connection was lost.
+        /// The time for which the connection was lost.
         away: Duration,
-        /// How many sends, which have no answer, the node has not confirmed: those that were sent,
-        /// of which it is unknown whether they were carried out, and those that waited here.
+        /// The number of sends, which have no answer, that the node has not confirmed: those that
+        /// were sent and may or may not have been carried out, and those that waited here.
         unconfirmed: u64,
     },
     /// The node refused what has no answer and is about no room: reports and publications that are
@@ -70,8 +70,9 @@ pub enum ConnectionEvent {
     Ended {
         /// Why.
         error: Error,
-        /// How many sends the node has not confirmed, as in [`NewSession`](Self::NewSession). The
-        /// node confirms what came before the client's goodbye.
+        /// The number of sends that the node has not confirmed, as in
+        /// [`NewSession`](Self::NewSession). The node confirms what came before the client's
+        /// goodbye.
         unconfirmed: u64,
     },
 }

@@ -53,7 +53,7 @@ pub(super) enum Writer<'a> {
     #[cfg(feature = "tls")]
     Tls {
         writer: tokio::io::WriteHalf<&'a mut TlsStream>,
-        /// How many bytes are encrypted, but not yet handed to the system.
+        /// The number of bytes that are encrypted, but not yet handed to the system.
         taken: usize,
         records: RecordSize,
     },

@@ -73,7 +73,7 @@ pub struct Settings {
     pub message_bytes_max: usize,
     /// Says whether the node is asked to keep the session of a lost connection.
     pub is_resumable: bool,
-    /// How long to try to connect, and to restore a lost connection. A session that is not
+    /// The time limits for connecting, and for restoring a lost connection. A session that is not
     /// resumable is not restored.
     pub patience: Patience,
     /// The address to connect from. `None`: the system chooses.
@@ -101,9 +101,9 @@ impl Default for Settings {
 pub struct Buffers {
     input: Vec<u8>,
     output: Vec<u8>,
-    /// How many bytes the connections have received.
+    /// The bytes that the connections have received.
     pub received: u64,
-    /// How many bytes their sessions have written.
+    /// The bytes that their sessions have written.
     pub sent: u64,
 }
 

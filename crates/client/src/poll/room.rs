@@ -45,7 +45,7 @@ pub enum RoomNews {
 /// The payload of an event.
 #[derive(Debug)]
 pub enum EventPayload {
-    /// As JSON.
+    /// A JSON value.
     Value(Value),
     /// In `packed`, checked by the room's schema.
     Packed(Vec<u8>),

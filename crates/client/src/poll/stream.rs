@@ -164,7 +164,7 @@ impl Stream {
         read < buffer
     }
 
-    /// How many bytes wait for the socket.
+    /// Returns the number of bytes that wait for the socket.
     #[must_use]
     pub fn unsent_bytes(&self) -> usize {
         self.unsent.len() - self.start

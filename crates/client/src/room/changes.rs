@@ -214,7 +214,7 @@ pub(super) struct Listeners {
 }
 
 struct Listener {
-    /// Which changes to report; `None` for all.
+    /// The pattern of the changes to report; `None` for all.
     pattern: Option<Pattern>,
     queue: Arc<Queue>,
 }

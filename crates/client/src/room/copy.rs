@@ -25,13 +25,14 @@ pub(crate) struct Copy<M> {
     /// The listeners for changes, if any.
     pub(super) listeners: Option<Listeners>,
     version: u64,
-    /// How many updates were applied.
+    /// The number of applied updates.
     changes: u64,
     waiting: Vec<Waiting>,
     waiting_bytes: usize,
     /// An update could not be applied: the copy needs a snapshot.
     is_broken: bool,
-    /// How many snapshots in a row waited and could not be read. The session counted each as applied.
+    /// The number of snapshots in a row that waited and could not be read. The session counted each
+    /// as applied.
     unreadable: u32,
 }
 

@@ -14,10 +14,10 @@ const LASTING: Duration = Duration::from_secs(5);
 const PART: u32 = 3;
 const ATTEMPT: Duration = Duration::from_secs(3);
 
-/// How often, and for how long, to try to restore a lost connection.
+/// The frequency and the time limits of attempts to restore a lost connection.
 #[derive(Clone, Copy, Debug)]
 pub struct Patience {
-    /// How long to try before giving up. Zero: not at all. Default: 60 seconds.
+    /// The time to keep trying before giving up. Zero: not at all. Default: 60 seconds.
     pub reconnect_timeout: Duration,
     /// The time limit of one attempt, up to the welcome, and that of the token for it. Default: 10
     /// seconds.
@@ -53,7 +53,7 @@ pub struct Attempts {
     backoff: Backoff,
     /// The time limit of the present attempt.
     limit: Duration,
-    /// How long the node keeps the session for certain, and until when.
+    /// The time for which the node keeps the session for certain, and the end of that time.
     grace: Duration,
     kept_until: Duration,
     /// When the present attempt, or connection, began.
@@ -61,7 +61,7 @@ pub struct Attempts {
     is_welcomed: bool,
     /// The time that the attempts took. Time that this process slept does not count.
     took: Duration,
-    /// How long the node wants this client to wait.
+    /// The time that the node wants this client to wait.
     retry_after: Option<Duration>,
 }
 
@@ -143,13 +143,13 @@ impl Attempts {
         self.took >= self.reconnect_timeout
     }
 
-    /// How long the attempts took so far.
+    /// Returns the time that the attempts took so far.
     #[must_use]
     pub fn took(&self) -> Duration {
         self.took
     }
 
-    /// How long to wait before the next attempt. `random` is any number.
+    /// Returns the time to wait before the next attempt. `random` is any number.
     pub fn wait(&mut self, random: u32, now: Duration) -> Duration {
         let mut wait = self.backoff.next(random, self.kept(now));
         if let Some(retry_after) = self.retry_after.take() {
@@ -176,7 +176,7 @@ impl Attempts {
         self.limit
     }
 
-    /// How long the node still keeps the session for certain.
+    /// Returns the time for which the node still keeps the session for certain.
     fn kept(&self, now: Duration) -> Duration {
         self.kept_until.saturating_sub(now)
     }

@@ -1,4 +1,4 @@
-//! How long to wait before the next attempt to connect.
+//! The time to wait before the next attempt to connect.
 
 use std::time::Duration;
 

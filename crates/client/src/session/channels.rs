@@ -30,12 +30,12 @@ pub struct Subscribed {
     /// Says whether nothing was lost: all publications after the position that this client had
     /// reached follow, or it had none.
     pub recovered: bool,
-    /// How many publications were missed since that position, as far as is known: if the channel
-    /// has another epoch, those that the earlier one had are not counted.
+    /// The number of publications that were missed since that position, as far as is known: if the
+    /// channel has another epoch, those that the earlier one had are not counted.
     pub missed: u64,
     /// Says whether payloads are bytes, and not JSON.
     pub bytes: bool,
-    /// How many sessions subscribe, this one included; 0 if the client may not know.
+    /// The number of subscribed sessions, this one included; 0 if the client may not know.
     pub members: u64,
 }
 

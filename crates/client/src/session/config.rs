@@ -35,7 +35,7 @@ pub struct ClientConfig {
     /// The time limit for the schema of a room, if [entering](super::Session::enter) the room needs
     /// it. Default: 10 seconds.
     pub schema_timeout: Duration,
-    /// How long, and how often, to try to restore a lost connection:
+    /// The time limits and the frequency of attempts to restore a lost connection:
     /// [`Session::next_step`](super::Session::next_step).
     pub patience: Patience,
     /// Says whether the program can give another token when one is refused, or about to expire.

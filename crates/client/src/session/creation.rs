@@ -1,7 +1,7 @@
-//! How a room is created.
+//! The creation of a room.
 
-/// How to create a room, beside its options: as a public room without a key, unless it says
-/// otherwise.
+/// The settings for creating a room, beside its options: a public room without a key, unless they
+/// say otherwise.
 ///
 /// ```
 /// use playfield_client::Creation;

@@ -35,7 +35,7 @@ pub enum Target {
     Create {
         /// The room type.
         room_type: String,
-        /// How it is created.
+        /// The settings for creating it.
         creation: Creation,
         /// The options, as for [`Session::enter`].
         options: Vec<u8>,

@@ -25,16 +25,16 @@ pub enum ClientError {
     /// More than [`UNREADABLE_IN_A_ROW_MAX`](super::UNREADABLE_IN_A_ROW_MAX) messages in a row, on
     /// as many connections, could not be read.
     Unreadable {
-        /// How many.
+        /// The number of messages.
         messages: u32,
         /// The error of the last.
         last: Box<ClientError>,
     },
     /// The node confirms messages that it was not sent.
     NeverSent {
-        /// How many it has handled, as it says.
+        /// The number of messages that it says it has handled.
         received: u64,
-        /// How many were sent.
+        /// The number of messages sent.
         sent: u64,
     },
     /// A text message came: those of `packed` are binary.
@@ -79,7 +79,7 @@ pub enum ClientError {
     NeverInStep {
         /// The room's number.
         room: RoomNumber,
-        /// How many.
+        /// The number of updates.
         unusable: u32,
     },
     /// An event is missing, or was sent twice.
@@ -103,7 +103,7 @@ pub enum ClientError {
         code: ErrorCode,
         /// Why, for people.
         text: String,
-        /// How long the node wants the client to wait, if it said so.
+        /// The time that the node wants the client to wait, if it said so.
         retry_after: Option<Duration>,
     },
     /// The node did not answer the hello in time.
@@ -253,12 +253,12 @@ pub enum CommandError {
     },
     /// Too many requests, or pings, are waiting for an answer.
     Busy {
-        /// How many are waiting.
+        /// The number of those waiting.
         waiting: usize,
     },
     /// Too many messages were sent that the node has not confirmed.
     Unconfirmed {
-        /// How many bytes they have.
+        /// The size of these messages, in bytes.
         bytes: usize,
     },
     /// The connection is lost, and the node does not keep the session.
@@ -267,7 +267,7 @@ pub enum CommandError {
     Subscribed,
     /// This client subscribes to as many channels as it may.
     Subscriptions {
-        /// How many.
+        /// The number of subscriptions.
         subscriptions: usize,
     },
 }

@@ -50,7 +50,7 @@ pub enum Event<'a> {
     /// unknown. Comes right before [`NewSession`](Self::NewSession) or
     /// [`Closed`](Self::Closed), unless there are none.
     Unconfirmed {
-        /// How many.
+        /// The number of sends.
         sends: u64,
     },
     /// A request to enter a room was granted. The room's snapshot follows.
@@ -59,7 +59,7 @@ pub enum Event<'a> {
     Entered {
         /// The room, which was [joined](Self::Joined).
         room: RoomNumber,
-        /// How to read and write its messages and events.
+        /// The translation to read and write its messages and events.
         translation: Translation,
     },
     /// This client can't be in a room that was [joined](Self::Joined), and leaves it.
@@ -94,14 +94,14 @@ pub enum Event<'a> {
     Missed {
         /// The room's number.
         room: RoomNumber,
-        /// How many.
+        /// The number of events.
         events: u64,
     },
     /// A snapshot or a patch was applied to a room's copy, or would be if there were one.
     Update {
         /// The room's number.
         room: RoomNumber,
-        /// Which of the two it is.
+        /// The kind: a snapshot or a patch.
         kind: UpdateKind,
         /// The version of the copy now.
         version: u64,
@@ -132,7 +132,7 @@ pub enum Event<'a> {
     /// A subscription has ended: the node has refused it, or ended it. Subscribe again with the
     /// position that was reached, if that makes sense.
     Unsubscribed {
-        /// Which.
+        /// The subscription.
         subscription: SubscriptionNumber,
         /// Why.
         code: ErrorCode,
@@ -146,7 +146,7 @@ pub enum Event<'a> {
     PublicationsMissed {
         /// Of which.
         subscription: SubscriptionNumber,
-        /// How many.
+        /// The number of publications.
         publications: u64,
     },
     /// A publication came again, or after a later one. The client ignores it.

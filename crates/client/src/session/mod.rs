@@ -308,15 +308,15 @@ impl Session {
         self.protocol.phase == Phase::Away
     }
 
-    /// How long the node keeps the session after a lost connection, as of the last welcome. Zero if
-    /// it does not keep it, or has shut down.
+    /// Returns the time for which the node keeps the session after a lost connection, as of the
+    /// last welcome. Zero if it does not keep it, or has shut down.
     #[must_use]
     pub fn grace(&self) -> Duration {
         self.protocol.resumption.grace()
     }
 
-    /// How long the node keeps the session, and the seats of all rooms that keep one at all. Plan
-    /// the attempts to connect again by it.
+    /// Returns the time for which the node keeps the session, and the seats of all rooms that keep
+    /// one at all. Plan the attempts to connect again by it.
     #[must_use]
     pub fn shortest_grace(&self) -> Duration {
         let grace = self.grace();
@@ -349,13 +349,13 @@ impl Session {
         self.protocol.resumption.is_full()
     }
 
-    /// How many bytes of counted messages the node has not confirmed yet.
+    /// Returns the number of bytes of counted messages that the node has not confirmed yet.
     #[must_use]
     pub fn unconfirmed_bytes(&self) -> usize {
         self.protocol.resumption.unconfirmed_bytes()
     }
 
-    /// How many messages without an answer the node has not confirmed yet.
+    /// Returns the number of messages without an answer that the node has not confirmed yet.
     #[must_use]
     pub fn unconfirmed_sends(&self) -> u64 {
         self.protocol.resumption.unconfirmed_sends()
@@ -397,8 +397,8 @@ impl Session {
         self.protocol.outbound.take(out);
     }
 
-    /// How many bytes wait for [`take_output`](Self::take_output). Every command adds to them: stop
-    /// giving commands while they are many.
+    /// Returns the number of bytes that wait for [`take_output`](Self::take_output). Every command
+    /// adds to them: stop giving commands while they are many.
     #[must_use]
     pub fn output_bytes(&self) -> usize {
         self.protocol.outbound.bytes()

@@ -60,7 +60,7 @@ pub trait RoomCopy {
 /// A change to a room's copy: a snapshot or a patch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Update<'a> {
-    /// Which of the two it is.
+    /// The kind: a snapshot or a patch.
     pub kind: UpdateKind,
     /// The version of the copy once this is applied.
     pub version: u64,
@@ -96,7 +96,7 @@ pub enum Failure<'a> {
         code: ErrorCode,
         /// Why, for people.
         text: Cow<'a, str>,
-        /// How long to wait before asking again, if the node says so.
+        /// The time to wait before asking again, if the node says so.
         retry_after: Option<Duration>,
     },
     /// This client left the room, or was removed, before the room answered.

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::CommandError;
 
-/// How long a connection that may be dead has to answer.
+/// The time that a connection that may be dead has to answer.
 const DOUBT: Duration = Duration::from_secs(5);
 
 /// A room with ticks that is quiet for so long has nothing to say, or the connection is weak: a
@@ -15,7 +15,7 @@ const QUIET: Duration = Duration::from_millis(500);
 /// Time that is noticed later than this says nothing of the node.
 const TARDY: Duration = Duration::from_millis(250);
 
-/// How many answered pings are remembered.
+/// The number of answered pings to remember.
 const SAMPLES_MAX: usize = 8;
 
 /// The most pings that may wait for their pongs.
@@ -40,7 +40,8 @@ pub(super) struct Pulse {
     samples: VecDeque<Clock>,
     /// When the connection counts as lost if nothing is heard.
     doubted_until: Option<Duration>,
-    /// How long rooms are quiet only if they have nothing to say; `None` where they may always be.
+    /// The time for which rooms are quiet only if they have nothing to say; `None` where they may
+    /// always be.
     quiet: Option<Duration>,
     watch: Watch,
     is_weak: bool,
@@ -54,13 +55,14 @@ enum Watch {
     /// The rooms rest, as far as is known.
     #[default]
     Rest,
-    /// They speak.
+    /// The rooms speak.
     Listening,
     /// A ping shows it, until then.
     Asked { until: Duration, is_answered: bool },
 }
 
-/// How long a room may be quiet while it has something to say; `None` if it has no ticks.
+/// Returns the time for which a room may be quiet while it has something to say; `None` if it has
+/// no ticks.
 pub(super) fn quiet_of(tick_hz: u32, sync_hz: u32) -> Option<Duration> {
     (tick_hz > 0 && sync_hz > 0).then(|| QUIET.max(Duration::from_secs(2) / sync_hz))
 }

@@ -108,7 +108,7 @@ impl Session {
         self.is_over(now)
     }
 
-    /// How long the attempts to restore the connection took so far.
+    /// Returns the time that the attempts to restore the connection took so far.
     #[must_use]
     pub fn tried(&self) -> Duration {
         self.reconnect.attempts.took()

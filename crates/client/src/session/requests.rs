@@ -12,13 +12,13 @@ use super::{ClientError, CommandError};
 pub(super) enum Asked {
     /// To enter a room.
     Join,
-    /// Which rooms there are.
+    /// The list of rooms.
     List,
     /// The schema of a room type.
     Schema,
     /// To publish to a channel.
     Publish,
-    /// Who subscribes to a channel.
+    /// The subscribers of a channel.
     Members,
     /// A publication to a channel.
     History,
@@ -45,8 +45,8 @@ impl Asked {
 #[derive(Clone, Copy, Debug)]
 struct Waiting {
     asked: Asked,
-    /// How many counted messages were sent with this one; 0 if they are not counted, [`UNSENT`] if it
-    /// is still to be sent.
+    /// The number of counted messages that were sent with this one; 0 if they are not counted,
+    /// [`UNSENT`] if it is still to be sent.
     count: u64,
 }
 

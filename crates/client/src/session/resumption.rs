@@ -13,8 +13,8 @@ use super::protocol::{Phase, Protocol};
 use super::transport::Outbound;
 use super::{ClientError, CommandError, Event, FORMAT};
 
-/// How many messages in a row may be unreadable, without a counted one between them that is read,
-/// before the client stops. A message that is counted comes again on each new connection.
+/// The most messages in a row that may be unreadable, without a counted one between them that is
+/// read, before the client stops. A message that is counted comes again on each new connection.
 pub const UNREADABLE_IN_A_ROW_MAX: u32 = 2;
 
 /// A buffer with more capacity than this is freed.
@@ -38,7 +38,7 @@ pub(super) struct Resumption {
     session: Option<u64>,
     /// The resume token; empty if the node does not keep the session.
     token: Vec<u8>,
-    /// How long the node keeps the session after a lost connection.
+    /// The time for which the node keeps the session after a lost connection.
     grace: Duration,
     /// The messages that the node has not confirmed.
     pub(super) log: Log,
@@ -46,14 +46,14 @@ pub(super) struct Resumption {
     received: Received,
     /// When what was received must be acknowledged.
     acknowledge_at: Option<Duration>,
-    /// How many messages in a row were unreadable.
+    /// The number of unreadable messages in a row.
     unreadable: u32,
     /// Why the connection was lost.
     lost: Option<ClientError>,
     /// This connection has resumed the session, and brought it forward.
     is_resumed: bool,
     has_progress: bool,
-    /// How long the node wants this client to wait, as it said on this connection.
+    /// The time that the node wants this client to wait, as it said on this connection.
     pub(super) retry_after: Option<Duration>,
     /// Says whether the program may give another token after one was refused.
     pub(super) renews_token: bool,
@@ -207,7 +207,7 @@ impl Resumption {
         }
     }
 
-    /// How many messages without an answer the node has not confirmed.
+    /// Returns the number of messages without an answer that the node has not confirmed.
     pub(super) fn unconfirmed_sends(&self) -> u64 {
         let bodies = self.log.unacknowledged();
         let sends = bodies.filter(|(_, body)| match ClientMessage::decode(FORMAT, body) {

@@ -11,7 +11,7 @@ use super::numbers::NumberMap;
 use super::pulse::quiet_of;
 use super::{ClientError, CommandError, OutOfStep, RoomCopy, Update, UpdateKind};
 
-/// How many updates in a row one room's copy may fail to use. Each makes the client ask for a
+/// The most updates in a row that one room's copy may fail to use. Each makes the client ask for a
 /// snapshot; one more ends the connection, so that a node which always sends the same wrong
 /// snapshot is not asked forever.
 pub const UNUSABLE_IN_A_ROW_MAX: u32 = 16;
@@ -21,11 +21,11 @@ pub const UNUSABLE_IN_A_ROW_MAX: u32 = 16;
 pub(super) struct Progress {
     copy: Option<BoxedCopy>,
     epoch: u64,
-    /// How long the connection may be silent while the client is in the room.
+    /// The time for which the connection may be silent while the client is in the room.
     silence: Option<Duration>,
-    /// How long the room may be quiet while it has something to say.
+    /// The time for which the room may be quiet while it has something to say.
     quiet: Option<Duration>,
-    /// How long the room keeps the seat after a lost connection.
+    /// The time for which the room keeps the seat after a lost connection.
     grace: Duration,
     /// The version of the copy; 0 before the first snapshot.
     pub(super) version: u64,
@@ -34,12 +34,12 @@ pub(super) struct Progress {
     /// Says whether a patch can be applied. If not, a snapshot is on its way, was asked for, or
     /// could not be read.
     in_step: bool,
-    /// How many updates in a row could not be used.
+    /// The number of updates in a row that could not be used.
     unusable: u32,
     /// The last snapshot could not be read.
     snapshot_failed: bool,
-    /// How many messages about the room were lost since the last event: as many events may be
-    /// missing.
+    /// The number of messages about the room that were lost since the last event: as many events
+    /// may be missing.
     lost_messages: u64,
     /// A snapshot was asked for while nothing could be sent.
     resync_waits: bool,
@@ -177,12 +177,12 @@ impl Rooms {
             .ok_or(ClientError::UnknownRoom { room, message: "a left" })
     }
 
-    /// How long the connection may be silent, by the room that allows least.
+    /// Returns the time for which the connection may be silent, by the room that allows least.
     pub(super) fn silence(&self) -> Option<Duration> {
         self.copies.values().filter_map(|copy| copy.silence).min()
     }
 
-    /// How long the rooms may be quiet, by the one that allows least.
+    /// Returns the time for which the rooms may be quiet, by the one that allows least.
     pub(super) fn quiet(&self) -> Option<Duration> {
         self.copies.values().filter_map(|copy| copy.quiet).min()
     }

@@ -1,4 +1,4 @@
-//! How long the token that a function of the program gave can be used.
+//! The time for which the token that a function of the program gave can be used.
 
 use std::time::{Duration, SystemTime};
 

@@ -213,7 +213,7 @@ impl Outbound {
         }
     }
 
-    /// How many bytes wait to be taken, or for the handshake.
+    /// Returns the number of bytes that wait to be taken, or for the handshake.
     pub(super) fn bytes(&self) -> usize {
         self.ready.len() + self.held.as_ref().map_or(0, Vec::len)
     }

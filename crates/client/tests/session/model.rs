@@ -236,7 +236,7 @@ pub(crate) struct World {
     missed: u64,
     is_welcomed: bool,
     is_joined: bool,
-    /// How many bytes went each way, and where each is cut.
+    /// The number of bytes that went each way, and where each is cut.
     pub(crate) passed: [usize; 2],
     pub(crate) cuts: [Option<usize>; 2],
 }

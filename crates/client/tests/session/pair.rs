@@ -22,7 +22,7 @@ use playfield_wire::{DecodeError, ErrorCode, Format, RequestNumber, RoomNumber};
 
 const FORMAT: Format = Format::Packed;
 
-/// How many steps each test run takes.
+/// The number of steps that each test run takes.
 const STEPS: u64 = 60_000;
 
 /// A world lasts this many steps before its end is checked.

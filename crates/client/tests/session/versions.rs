@@ -1,4 +1,4 @@
-//! Which snapshots, patches and events a client accepts.
+//! The snapshots, patches and events that a client accepts.
 
 use playfield_client::session::{
     ClientError, Event, OutOfStep, RoomCopy, UNUSABLE_IN_A_ROW_MAX, Update, UpdateKind,

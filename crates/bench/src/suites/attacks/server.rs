@@ -15,17 +15,17 @@ use crate::harness::ticks::AllTicks;
 
 pub(crate) const ROLE: Role = Role { name: "attacks", log: "off", serve: host };
 
-/// How many entries a large room has, and how long each is: less than
+/// The number of entries in a large room, and the size of each: less than
 /// `limits.session.outbox_bytes.max`.
 const FAT_ENTRIES: u32 = 900;
 const FAT_ENTRY_BYTES: usize = 1000;
 /// The bytes of the texts in a large room.
 pub(super) const FAT_BYTES: u64 = FAT_ENTRIES as u64 * FAT_ENTRY_BYTES as u64;
-/// How many large rooms there are.
+/// The number of large rooms.
 const FAT_ROOMS: usize = 12;
-/// How long the long reply is.
+/// The length of the long reply.
 const REPLY_BYTES: usize = 256 * 1024;
-/// How many rooms there are to list.
+/// The number of rooms to list.
 const LISTED: usize = 200;
 
 /// The ticks of the watched rooms.
@@ -40,7 +40,7 @@ pub(super) struct Watched {
 }
 
 impl Watched {
-    /// What `mixed` is.
+    /// Returns the value of `mixed`.
     pub(super) fn mix(ticks: u64) -> u64 {
         ticks.wrapping_mul(0x9E37_79B9_7F4A_7C15)
     }
@@ -74,7 +74,7 @@ impl Handle<Last> for Watched {
     }
 }
 
-/// What attackers create.
+/// The state of the rooms that attackers create.
 #[derive(State, Default)]
 struct Made {
     ticks: u64,
@@ -195,11 +195,11 @@ pub(super) struct Places {
 /// The usage of the server, and its counters.
 pub(super) struct Stats {
     usage: Usage,
-    /// How many messages it has read.
+    /// The number of messages it has read.
     pub(super) messages_in: u64,
-    /// How many sessions were resumed.
+    /// The number of resumed sessions.
     pub(super) sessions_resumed: u64,
-    /// How many bytes its last shard has written.
+    /// The bytes that its last shard has written.
     pub(super) last_bytes_out: u64,
 }
 
@@ -212,7 +212,7 @@ impl Deref for Stats {
 }
 
 impl Stats {
-    /// How late each tick of the watched rooms was since the last call, in ns.
+    /// Returns the lateness of each tick of the watched rooms since the last call, in ns.
     pub(super) fn lateness_ns(&self) -> &[u64] {
         &self.usage.more[3..]
     }

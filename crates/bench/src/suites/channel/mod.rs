@@ -34,9 +34,9 @@ use crate::harness::stats::Samples;
 use crate::harness::{Side, bare, tables};
 use audience::{Audience, Returned, come_back};
 
-/// How many publications the channel keeps.
+/// The number of publications that the channel keeps.
 const HISTORY: u64 = 32;
-/// How many are published before the measurement.
+/// The number of publications before the measurement.
 const WARM_UP: usize = 2;
 const CHANNEL: &str = "bench";
 
@@ -102,7 +102,7 @@ impl Round {
     }
 }
 
-/// What came of one server.
+/// The results of one server.
 #[derive(Debug, Default)]
 struct Outcome {
     rounds: Vec<Round>,

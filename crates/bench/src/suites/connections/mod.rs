@@ -30,7 +30,7 @@ names! {
     Which {
         /// Connecting, holding and their memory.
         Connections = "connections",
-        /// How long a heartbeat takes.
+        /// The time that a heartbeat takes.
         Heartbeat = "heartbeat",
         /// The most heartbeats that are possible.
         Soak = "soak",
@@ -214,7 +214,7 @@ fn host(words: &mut Words) -> io::Result<()> {
 struct Answers(Vec<Vec<u8>>);
 
 impl Answer for Answers {
-    /// How often it was answered.
+    /// The number of times it was answered.
     type Peer = usize;
 
     fn answer<'a>(

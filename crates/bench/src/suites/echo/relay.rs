@@ -16,7 +16,7 @@ use super::{Options, Outcome};
 use crate::harness::machine::{process_cpu, resident};
 
 const SHARDS: usize = 2;
-/// How long the last messages may take.
+/// The time that the last messages may take.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The room has a partner, and begins to send.
@@ -36,7 +36,7 @@ struct Pass {
     data: Bytes,
 }
 
-/// What comes from now on is not answered.
+/// Ends the answers: messages from now on get none.
 #[derive(Message)]
 struct Stop;
 

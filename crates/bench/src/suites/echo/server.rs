@@ -19,7 +19,7 @@ pub(crate) const ROLE: Role = Role { name: "echo", log: "error", serve: host };
 
 /// The path of the service of class A by WebSocket.
 pub(super) const PATH: &str = "/echo";
-/// How many players are in a shared room.
+/// The number of players in a shared room.
 const SHARED: u32 = 100;
 
 pub(super) fn start(options: &Options, side: Side) -> io::Result<Server> {
@@ -189,7 +189,7 @@ fn answer_messages(input: &[u8], replies: &mut Vec<u8>) -> usize {
     whole
 }
 
-/// How many bytes at the front are whole frames.
+/// Returns the number of bytes at the front that are whole frames.
 fn whole_frames(input: &[u8]) -> usize {
     let mut whole = 0;
     while let Some(prefix) = input[whole..].first_chunk::<PREFIX_BYTES>() {

@@ -12,7 +12,7 @@ use crate::harness::ticks::AllTicks;
 
 pub(crate) const ROLE: Role = Role { name: "resume", log: "error", serve: host };
 
-/// How many ticks a second.
+/// The ticks per second.
 const TICK_HZ: u32 = 20;
 
 /// The ticks of all rooms.
@@ -43,7 +43,7 @@ pub(super) struct Clock {
 }
 
 impl Clock {
-    /// What `mixed` is.
+    /// Returns the value of `mixed`.
     pub(super) fn mix(hour: u64) -> u64 {
         hour.wrapping_mul(0x9E37_79B9)
     }
@@ -87,7 +87,7 @@ impl Handle<Now> for Clock {
 }
 
 names! {
-    /// How often rooms send events and patches.
+    /// The rate at which rooms send events and patches.
     Pace {
         /// Never.
         Idle = "idle",
@@ -99,7 +99,7 @@ names! {
 }
 
 impl Pace {
-    /// How many ticks an hour has.
+    /// Returns the number of ticks in an hour.
     fn hour_ticks(self) -> Option<u64> {
         match self {
             Self::Idle => None,

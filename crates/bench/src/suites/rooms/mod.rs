@@ -110,7 +110,7 @@ names! {
 pub(in crate::suites) struct Setup {
     pub(in crate::suites) case: Options,
     pub(in crate::suites) opening: Opening,
-    /// How many of the rooms are asked for as soon as clients are connected.
+    /// The number of rooms to ask for as soon as clients are connected.
     pub(in crate::suites) rooms_at_once: usize,
     /// Says whether the node refuses rooms and players when it is full.
     pub(in crate::suites) is_limited: bool,

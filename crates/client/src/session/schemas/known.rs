@@ -62,8 +62,9 @@ impl Schemas {
         self.known.insert(room_type.to_owned(), Known { fingerprint, schema: Some(schema) });
     }
 
-    /// How this client works with the node's rooms of a type. `joined` is the fingerprint of the
-    /// room, if it was joined already. `None` if the node's schema is needed first.
+    /// Returns the translation with which this client works with the node's rooms of a type.
+    /// `joined` is the fingerprint of the room, if it was joined already. `None` if the node's
+    /// schema is needed first.
     ///
     /// # Errors
     /// If the schemas are incompatible, or the node's is invalid.

@@ -42,7 +42,7 @@ impl Build {
     }
 }
 
-/// How a client reads and writes the messages, events and updates of a node of some build.
+/// The client's way to read and write the messages, events and updates of a node of some build.
 #[derive(Clone, Debug)]
 pub enum Translation {
     /// Both have the same schema.
@@ -111,7 +111,7 @@ pub enum Unusable {
     NoSchema {
         /// The room type.
         room_type: String,
-        /// How long the client has waited.
+        /// The time that the client has waited.
         waited: Duration,
     },
     /// The options do not fit the node's schema.

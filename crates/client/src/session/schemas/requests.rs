@@ -4,10 +4,10 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-/// How often a request may be refused as too frequent before it fails.
+/// The number of times that a request may be refused as too frequent before it fails.
 const REFUSALS_MAX: u32 = 16;
 
-/// How long to wait after such a refusal if it states no time.
+/// The time to wait after such a refusal if it states no time.
 const WAIT: Duration = Duration::from_secs(1);
 
 /// All requests are sent at once. Once the node has refused one as too frequent, the rest wait as

@@ -19,15 +19,15 @@ const SHORT: &str = "100ms";
 /// The setting of where a node listens.
 const LISTEN: &str = "PLAYFIELD_LISTEN";
 
-/// How it is started.
+/// The settings to start a server with.
 pub(super) struct How {
     pub(super) folder: PathBuf,
     pub(super) arguments: Vec<OsString>,
     /// The folder that its pages come from.
     pub(super) pages: Option<PathBuf>,
-    /// Where its console listens.
+    /// The address of its console.
     pub(super) console: Option<String>,
-    /// Where the last server listened.
+    /// The address of the last server.
     pub(super) listens: Option<String>,
 }
 
@@ -53,7 +53,7 @@ impl How {
 /// A running server.
 pub(super) struct Node {
     group: Group,
-    /// Which of the servers that were started it is.
+    /// The number of this server among those that were started.
     pub(super) number: u64,
 }
 
