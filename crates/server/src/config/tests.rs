@@ -98,8 +98,8 @@ fn an_error_names_the_setting_the_value_and_what_to_give() {
         ),
         (
             "limits.connections",
-            "{ per_adress = 1 }",
-            r#"limits.connections = "{ per_adress = 1 }": it has no part per_adress; did you mean per_address?; give { total = 1..=10000000, per_address = 1..=10000000 }"#,
+            "{ per_addresses = 1 }",
+            r#"limits.connections = "{ per_addresses = 1 }": it has no part per_addresses; did you mean per_address?; give { total = 1..=10000000, per_address = 1..=10000000 }"#,
         ),
         (
             "limits.session.publishes",
@@ -186,10 +186,10 @@ fn an_unknown_setting_is_answered_with_the_one_that_was_meant() {
     for (wrong, meant) in [
         ("limits.mesage_bytes", "limits.message_bytes"),
         ("limit.rooms", "limits.rooms"),
-        ("timeout.helo", "timeouts.hello"),
-        ("http.idle_timout", "http.idle_timeout"),
-        ("limits.connections.per_adress", "limits.connections.per_address"),
-        ("limits.adress.joins", "limits.address.joins"),
+        ("timeout.hellos", "timeouts.hello"),
+        ("http.idle_timeouts", "http.idle_timeout"),
+        ("limits.connections.per_addresses", "limits.connections.per_address"),
+        ("limits.addresses.joins", "limits.address.joins"),
         ("idle_timeout", "http.idle_timeout"),
         ("shrads", "shards"),
     ] {
@@ -202,7 +202,7 @@ fn an_unknown_setting_is_answered_with_the_one_that_was_meant() {
         );
         assert_eq!(set(wrong, "1"), expected);
     }
-    for (wrong, meant) in [("SHRADS", "SHARDS"), ("TIMEOUTS_HELO", "TIMEOUTS_HELLO")] {
+    for (wrong, meant) in [("SHRADS", "SHARDS"), ("TIMEOUTS_HELLOS", "TIMEOUTS_HELLO")] {
         let variable = (format!("PLAYFIELD_{wrong}"), "2".to_owned());
         assert_eq!(
             Config::from_env([variable]).unwrap_err().to_string(),
