@@ -179,7 +179,8 @@ impl Victim {
         let count = self.stream.read(&mut bytes)?;
         let now = Instant::now();
         if count == 0 {
-            self.fault = Some("the node closed the player's connection".to_owned());
+            // The node has said why, if it could.
+            self.fault.get_or_insert_with(|| "the node closed the player's connection".to_owned());
         }
         let mut input = std::mem::take(&mut self.input);
         input.extend_from_slice(&bytes[..count]);
