@@ -13,7 +13,7 @@ impl Shard {
     pub(crate) fn begin_work(&mut self) {
         outlet!(self).retry_resumes();
         while let Some(waiting) = self.sessions.snapshots.next_due(self.env.now) {
-            self.host.queue_snapshot_now(&mut below!(self), waiting);
+            self.host.queue_due_snapshot(&mut below!(self), waiting);
         }
         self.pacing.begin_part(&self.env, Part::Work);
         self.links.begin_work();

@@ -10,6 +10,7 @@ use crate::shard::keys::{ConnectionKey, Seat};
 use crate::shard::mail::member::{ResumeCopy, ToMember};
 use crate::shard::rooms::host::{Below, RoomHost};
 use crate::shard::rooms::link::MemberLink;
+use crate::shard::rooms::member::Standing;
 use crate::shard::session::resuming::Step;
 use crate::shard::work::{Host, Waiting};
 
@@ -32,6 +33,21 @@ impl RoomHost {
         } else if let Some(host) = self.payer(below, waiting) {
             below.sessions.snapshots.line_up(&mut below.links.work, waiting, host);
         }
+    }
+
+    /// Someone has waited until its limits allow a snapshot. A member that asked for one, and has
+    /// been sent more meanwhile, first reads that.
+    pub(in crate::shard) fn queue_due_snapshot(&mut self, below: &mut Below<'_>, waiting: Waiting) {
+        if let Waiting::Member(room, key) = waiting
+            && let Some(hosted) = self.rooms.get_mut(room)
+            && let Some(member) = hosted.members.get_mut(key)
+            && member.wants_snapshot
+            && matches!(member.standing, Standing::Live)
+            && !delivery!(below, self).is_held(&member.link)
+        {
+            return self.resync(below, room, key);
+        }
+        self.queue_snapshot_now(below, waiting);
     }
 
     /// The client of someone who may wait has come back, maybe from another address: the place goes

@@ -82,8 +82,10 @@ impl RoomHost {
         let clock = hosted.clock(below.env.now);
         let Some(member) = hosted.members.get_mut(key) else { return };
         let mut delivery = delivery!(below, self);
-        let is_behind = delivery.is_behind(&member.link) || delivery.is_loaded(&member.link);
-        if is_behind || !matches!(member.standing, Standing::Live) {
+        // It had read everything when it was given its place. What other rooms have sent it since
+        // does not put this off: rooms on other shards would not know of that yet.
+        let has_to_wait = delivery.is_loaded(&member.link) || delivery.is_held(&member.link);
+        if has_to_wait || !matches!(member.standing, Standing::Live) {
             // It is asked for again when the client has read that.
             return;
         }

@@ -110,3 +110,39 @@ proptest! {
         places_of_sessions_show_nowhere(pace, &steps, forgets);
     }
 }
+
+/// It has asked for a snapshot of one room, and is behind in the other, whose patch blocks it again.
+#[test]
+fn a_slow_reader_hears_its_two_rooms_in_the_same_order() {
+    let steps = [
+        Step::Join { seat: 3, room: 1 },
+        Step::Join { seat: 2, room: 0 },
+        Step::Leave { seat: 2, pick: 0 },
+        Step::Slow { seat: 3, bytes: 6 },
+        Step::Join { seat: 3, room: 0 },
+        Step::Join { seat: 2, room: 0 },
+        Step::Slow { seat: 3, bytes: 361 },
+        Step::Resync { seat: 3, pick: 0 },
+        Step::Join { seat: 2, room: 0 },
+        Step::Slow { seat: 3, bytes: 193 },
+        Step::Join { seat: 0, room: 0 },
+    ];
+    places_of_sessions_show_nowhere(Pace::RateAndChanges, &steps, false);
+}
+
+/// The room that blocks it is on the shard of its session.
+#[test]
+fn a_slow_reader_hears_a_room_of_its_shard_and_another_in_the_same_order() {
+    let steps = [
+        Step::Join { seat: 2, room: 0 },
+        Step::Slow { seat: 2, bytes: 80 },
+        Step::Wait { ms: 10 },
+        Step::Join { seat: 3, room: 0 },
+        Step::Join { seat: 0, room: 0 },
+        Step::Resync { seat: 2, pick: 0 },
+        Step::Slow { seat: 2, bytes: 134 },
+        Step::Slow { seat: 2, bytes: 164 },
+        Step::Wait { ms: 41 },
+    ];
+    places_of_sessions_show_nowhere(Pace::Rate, &steps, false);
+}
