@@ -109,9 +109,10 @@ fn a_report_is_written_with_its_rows_and_left_by_a_run_that_fails() {
     assert_eq!(row, text(&output.stdout));
     let row: Value = serde_json::from_str(&row).expect("one record");
     assert!(row["calibration_us"].is_number() && row["profile"].is_string() && row["results"] == 1);
-    for name in ["sync_us_p50", "bytes_per_sync", "calibration_us"] {
+    for name in ["sync_us_p50", "bytes_per_sync"] {
         assert!(written.contains(&format!("<td class=\"n\">{}</td>", row[name])), "{name}");
     }
+    assert!(written.contains("calibration_us"), "the page describes the machine");
     let same = playfield(&["bench", "compare", rows_name, rows_name]);
     assert_eq!(same.status.code(), Some(0), "{}", text(&same.stderr));
     assert!(text(&same.stdout).contains("worse: 0"), "{}", text(&same.stdout));
