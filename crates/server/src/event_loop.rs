@@ -400,6 +400,8 @@ impl EventLoop {
         self.answered_bytes = 0;
         self.shard.begin_work();
         while let Some(key) = self.shard.next_input() {
+            // A session that was resumed since the last one has another socket.
+            self.change_sockets();
             let before = self.shard.links.unsent(key).len();
             self.serve(key);
             let bytes = self.shard.links.unsent(key).len().saturating_sub(before);
