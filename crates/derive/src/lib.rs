@@ -79,7 +79,7 @@ fn derive(
     finish(expand(&input), || stub(&input))
 }
 
-/// Returns the expanded code or, if that failed, the error and what stands in for it.
+/// Returns the expanded code or, if that failed, the error and a placeholder.
 fn finish(
     expanded: syn::Result<proc_macro2::TokenStream>,
     stand_in: impl FnOnce() -> proc_macro2::TokenStream,

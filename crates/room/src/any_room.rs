@@ -145,7 +145,7 @@ pub trait AnyRoom: Send {
     /// Returns the facts about it that others may know. It may change with each call.
     fn summary(&self) -> &RoomSummary;
 
-    /// Whether it has ended, and is to be dropped.
+    /// Returns whether it has ended, and is to be dropped.
     fn is_closed(&self) -> bool;
 
     /// Returns the stage of its life.
@@ -266,13 +266,13 @@ pub trait AnyRoom: Send {
     /// Does what is due.
     fn wake(&mut self, at: Duration, out: &mut dyn RoomOutput);
 
-    /// Whether the room asked for a sync before the next regular one.
+    /// Returns whether the room asked for a sync before the next regular one.
     fn wants_sync(&self) -> bool;
 
     /// Records what changed since the last sync, under the next version.
     fn sync(&mut self, at: Duration, out: &mut dyn RoomOutput);
 
-    /// Whether a patch can start at this version. If not, the player needs a snapshot.
+    /// Returns whether a patch can start at this version. If not, the player needs a snapshot.
     fn reaches(&self, since: u64) -> bool;
 
     /// Appends the body of the patch that takes this player's copy from version `since` to
@@ -290,7 +290,7 @@ pub trait AnyRoom: Send {
         None
     }
 
-    /// Whether [`left_out`](Self::left_out) may be above 0.
+    /// Returns whether [`left_out`](Self::left_out) may be above 0.
     fn may_leave_out(&self) -> bool {
         false
     }

@@ -115,7 +115,7 @@ pub(crate) enum Asked {
 }
 
 impl Asked {
-    /// Whether it learns of a failed save, instead of waiting for another.
+    /// Returns whether it learns of a failed save, instead of waiting for another.
     pub(crate) fn is_once(&self) -> bool {
         matches!(self, Self::Outcome(_))
     }

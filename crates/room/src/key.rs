@@ -60,7 +60,7 @@ pub fn visible(text: &str) -> Cow<'_, str> {
 
 const EMOJI_STYLE: char = '\u{FE0F}';
 
-/// Whether a character leaves no mark of its own: control characters, and those that Unicode lists
+/// Returns whether a character leaves no mark of its own: control characters, and those that Unicode lists
 /// as default-ignorable, line separators or controls of direction.
 fn is_unseen(character: char) -> bool {
     character.is_control()

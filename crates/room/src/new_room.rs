@@ -37,7 +37,7 @@ pub struct NewRoom {
 }
 
 impl NewRoom {
-    /// Whether it is a room of this Rust type.
+    /// Returns whether it is a room of this Rust type.
     pub fn is<R: Room>(&self) -> bool {
         self.rust_type == TypeId::of::<R>()
     }

@@ -38,7 +38,7 @@ impl Player {
         self.user.as_deref()
     }
 
-    /// Whether the player has a connection. One who has lost it keeps the seat for the room's
+    /// Returns whether the player has a connection. One who has lost it keeps the seat for the room's
     /// [grace](crate::Settings::grace_ms).
     pub fn is_connected(&self) -> bool {
         self.is_connected

@@ -154,7 +154,7 @@ impl Bucket {
         [self.full_at, self.credit_until].map(|at| at.saturating_sub(units(now)))
     }
 
-    /// A bucket of which this [remains](Self::remaining).
+    /// Creates a bucket from what [`remaining`](Self::remaining) returned.
     #[must_use]
     pub fn with_remaining(remaining: [u64; 2], now: Duration) -> Self {
         let at = |left: u64| if left == 0 { 0 } else { left.saturating_add(units(now)) };

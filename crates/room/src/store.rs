@@ -130,7 +130,7 @@ impl MemoryStore {
         self.with(|saves| saves.len())
     }
 
-    /// Whether there are no saves.
+    /// Returns whether there are no saves.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0

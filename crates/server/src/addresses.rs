@@ -212,7 +212,7 @@ impl Addresses {
         }
     }
 
-    /// Whether what this address says of its clients' addresses counts.
+    /// Returns whether what this address says of its clients' addresses counts.
     pub(crate) fn is_proxy(&self, ip: IpAddr) -> bool {
         self.proxies.iter().any(|network| network.contains(ip))
     }
@@ -357,12 +357,12 @@ impl Address {
         self.bytes.load(Ordering::Relaxed)
     }
 
-    /// Whether it holds more than its share.
+    /// Returns whether it holds more than its share.
     pub(crate) fn is_over(&self) -> bool {
         self.bytes() > self.limit(self.shared.bytes_of_one_max)
     }
 
-    /// Whether all together hold more than the node's budget.
+    /// Returns whether all together hold more than the node's budget.
     pub(crate) fn is_node_over(&self) -> bool {
         self.shared.bytes.load(Ordering::Relaxed) > self.shared.bytes_max
     }

@@ -160,7 +160,7 @@ impl Asks {
         self.answer_all(&ended(), |_| true);
     }
 
-    /// Whether the node has ended.
+    /// Returns whether the node has ended.
     pub(crate) fn has_ended(&self) -> bool {
         self.lock().ended
     }

@@ -323,7 +323,7 @@ fn unknown_variable(short: &str) -> ConfigError {
     }
 }
 
-/// Whether settings or their parts lie below a name.
+/// Returns whether settings or their parts lie below a name.
 fn holds_keys(name: &str) -> bool {
     keys().any(|key| key.strip_prefix(name).is_some_and(|rest| rest.starts_with('.')))
 }

@@ -134,7 +134,7 @@ pub enum RoomOrder {
 }
 
 impl Listed {
-    /// Whether a text is in its id, its key or its metadata.
+    /// Returns whether a text is in its id, its key or its metadata.
     fn contains(&self, id: RoomId, text: &Sought) -> bool {
         let summary = &self.summary;
         text.is_in("")
@@ -196,7 +196,7 @@ impl Directory {
         (!inner.rooms[&id].summary.closing).then_some(id)
     }
 
-    /// Whether a room has this key, even one that is about to begin or to end.
+    /// Returns whether a room has this key, even one that is about to begin or to end.
     pub(crate) fn has_key(&self, room_type: u16, key: &str) -> bool {
         let inner = self.lock();
         inner.keys.get(usize::from(room_type)).is_some_and(|keys| keys.find(key).is_some())
@@ -306,7 +306,7 @@ impl Directory {
         self.lock().busy.most_percent()
     }
 
-    /// Whether the room is registered but not created yet.
+    /// Returns whether the room is registered but not created yet.
     pub(crate) fn is_awaited(&self, id: RoomId) -> bool {
         self.lock().rooms.get(&id).is_some_and(|room| room.awaited)
     }

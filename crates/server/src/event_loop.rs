@@ -75,7 +75,7 @@ impl SharedRuntime {
         self.wake_all();
     }
 
-    /// Whether no shard has rooms any more.
+    /// Returns whether no shard has rooms any more.
     fn has_closed(&self) -> bool {
         self.closed.iter().all(|closed| closed.load(Ordering::Acquire))
     }
@@ -416,7 +416,7 @@ impl EventLoop {
         self.shard.end_input();
     }
 
-    /// Whether a room is late by more than this.
+    /// Returns whether a room is late by more than this.
     fn is_room_late(&self, now: Duration, by: Duration) -> bool {
         self.shard.host.due_at().is_some_and(|at| at + by <= now)
     }
@@ -554,7 +554,7 @@ impl EventLoop {
         true
     }
 
-    /// Whether it is time for rooms again, after output was written since `began`.
+    /// Returns whether it is time for rooms again, after output was written since `began`.
     fn is_output_over(&self, began: Duration) -> bool {
         if self.shard.host.due_at().is_none() {
             return false; // Without asking for the time after each write.
@@ -700,7 +700,7 @@ impl EventLoop {
         }
     }
 
-    /// Whether it is time for the goodbye: no shard has rooms any more, or it can't wait longer.
+    /// Returns whether it is time for the goodbye: no shard has rooms any more, or it can't wait longer.
     fn has_to_part(&self) -> bool {
         !self.said_goodbye
             && self.ends_at.is_some_and(|at| at <= self.now() || self.shared.has_closed())

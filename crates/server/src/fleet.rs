@@ -202,12 +202,12 @@ impl HostedFleet {
         guard("the fleet", || call(&*self.user))
     }
 
-    /// Whether the session of this user may take this id.
+    /// Returns whether the session of this user may take this id.
     pub(crate) fn admits(&self, id: &str, user: Option<&str>) -> bool {
         self.ids.admits(id, user)
     }
 
-    /// Whether a device may take the place of another.
+    /// Returns whether a device may take the place of another.
     pub(crate) fn replaces(&self, known: &Device, new: &Device) -> bool {
         self.duplicates == Duplicates::TakeOver
             && (new.place().is_service || (!known.place().is_service && known.user() == new.user()))

@@ -166,7 +166,7 @@ impl NodeHandle {
         Stats::read(&self.published)
     }
 
-    /// Whether the node has ended. Every call fails from then on.
+    /// Returns whether the node has ended. Every call fails from then on.
     #[must_use]
     pub fn has_ended(&self) -> bool {
         self.node.asks.has_ended()

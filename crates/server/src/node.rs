@@ -119,7 +119,7 @@ impl Node {
         }
     }
 
-    /// Whether rooms of this type with a key are kept in the store.
+    /// Returns whether rooms of this type with a key are kept in the store.
     pub(crate) fn is_persistent(&self, room_type: u16) -> bool {
         self.room_types[usize::from(room_type)].settings.persist_s > 0
     }

@@ -10,7 +10,7 @@ impl Sought {
         Self { lower: text.to_lowercase() }
     }
 
-    /// Whether it occurs in this text; an empty one occurs in all.
+    /// Returns whether it occurs in this text; an empty one occurs in all.
     pub(crate) fn is_in(&self, text: &str) -> bool {
         let sought = self.lower.as_bytes();
         if sought.is_empty() {
@@ -26,7 +26,7 @@ impl Sought {
         text.to_lowercase().contains(&self.lower)
     }
 
-    /// Whether it is all of this text.
+    /// Returns whether it is all of this text.
     pub(crate) fn is(&self, text: &str) -> bool {
         text.to_lowercase() == self.lower
     }

@@ -40,7 +40,7 @@ pub enum TicketRoom {
     },
 }
 
-/// Whether the text in a `join` is a ticket: a JSON Web Token has two periods, a reservation one,
+/// Returns whether the text in a `join` is a ticket: a JSON Web Token has two periods, a reservation one,
 /// and an id none.
 pub(crate) fn is_ticket(text: &str) -> bool {
     text.bytes().filter(|byte| *byte == b'.').count() == 2

@@ -69,7 +69,7 @@ pub trait Data: Sized {
     /// Anything that doesn't match the schema.
     fn from_json(value: &Value) -> Result<Self, DecodeError>;
 
-    /// Whether both are sent as the same bytes. This is not `==`: a NaN is the same as itself, and
+    /// Returns whether both are sent as the same bytes. This is not `==`: a NaN is the same as itself, and
     /// `-0.0` differs from `0.0`.
     fn same(&self, other: &Self) -> bool {
         let (mut one, mut two) = (Vec::new(), Vec::new());
@@ -178,7 +178,7 @@ pub(crate) fn items(value: &Value) -> Result<&[Value], DecodeError> {
     }
 }
 
-/// Whether both are the same bytes. Empty slices are not compared: their pointer may dangle, and a
+/// Returns whether both are the same bytes. Empty slices are not compared: their pointer may dangle, and a
 /// vectorized `memcmp` of 0 bytes there can take 150 ns.
 #[inline]
 pub(crate) fn same_bytes(one: &[u8], two: &[u8]) -> bool {

@@ -89,7 +89,7 @@ impl Lens {
         Self { part: Part::All, fresh: true, ..self }
     }
 
-    /// Whether a version is so old that what was removed before it is no longer sent to anyone.
+    /// Returns whether a version is so old that what was removed before it is no longer sent to anyone.
     pub(crate) fn forgotten(version: u64, now: u64) -> bool {
         version.saturating_add(GONE_VERSIONS) < now
     }
@@ -107,7 +107,7 @@ impl Lens {
         if owner.is_some() { Self { owner, ..self } } else { self }
     }
 
-    /// Whether to look at every place that may have been the viewer's entry, so that the actions of
+    /// Returns whether to look at every place that may have been the viewer's entry, so that the actions of
     /// others there have no influence.
     #[inline]
     pub fn recalls_all(self) -> bool {
@@ -178,7 +178,7 @@ impl Stamps {
         self.shared.max(self.owned).version()
     }
 
-    /// Whether there may be something to send to this lens.
+    /// Returns whether there may be something to send to this lens.
     #[inline]
     pub fn after(self, lens: Lens) -> bool {
         let newest = match lens.part {
@@ -340,7 +340,7 @@ pub struct Sight<'a> {
 }
 
 impl Sight<'_> {
-    /// Whether the viewer owns this place.
+    /// Returns whether the viewer owns this place.
     pub fn owns(self) -> bool {
         self.viewer.is_some() && self.viewer == self.owner
     }
@@ -357,7 +357,7 @@ impl Sight<'_> {
         Self { before: self.before.and_then(|before| before.get(step)), ..self }
     }
 
-    /// Whether the viewer saw a member here before.
+    /// Returns whether the viewer saw a member here before.
     pub fn saw(self, name: &str) -> bool {
         self.before.is_some_and(|before| before.get(name).is_some())
     }

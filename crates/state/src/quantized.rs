@@ -170,7 +170,7 @@ impl Scale {
         }
     }
 
-    /// Whether this number of steps is in range.
+    /// Returns whether this number of steps is in range.
     pub(crate) fn holds(self, steps: i64) -> bool {
         let least = if self.is_unsigned() { 0 } else { -STEPS_MAX };
         (least..=self.most).contains(&steps)

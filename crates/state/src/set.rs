@@ -37,12 +37,12 @@ impl<K: Key> Set<K> {
         self.map.len()
     }
 
-    /// Whether the set is empty.
+    /// Returns whether the set is empty.
     pub fn is_empty(&self) -> bool {
         self.map.is_empty()
     }
 
-    /// Whether the set contains the element.
+    /// Returns whether the set contains the element.
     pub fn contains<Q: Ord + ?Sized>(&self, element: &Q) -> bool
     where
         K: Borrow<Q>,

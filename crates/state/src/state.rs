@@ -244,7 +244,7 @@ pub trait Compare: Describe {
     /// Brings the shadow up to date, and stamps what changed.
     fn diff(&mut self, shadow: &mut Self::Shadow, step: Step) -> Changed;
 
-    /// Whether what everyone sees of it is as last synced.
+    /// Returns whether what everyone sees of it is as last synced.
     fn same_shared(&self, shadow: &Self::Shadow, tracking: Tracking) -> bool;
 
     /// When it last changed.
@@ -427,7 +427,7 @@ pub(crate) fn diff_inside<T: Compare>(
     }
 }
 
-/// Whether anything that the lens sees changed. Stamps alone also cover what only other owners see.
+/// Returns whether anything that the lens sees changed. Stamps alone also cover what only other owners see.
 pub(crate) fn differs<T: State>(shadow: &T::Shadow, lens: Lens) -> bool {
     let lens = Lens { fresh: false, ..lens };
     T::stamps(shadow).after(lens) && T::write_patch(shadow, lens, &mut Vec::new())

@@ -44,7 +44,7 @@ pub trait Plane: State + Default {
     /// The most entities that a player sees.
     const NEAREST: usize = usize::MAX;
 
-    /// Whether a player sees an entity, if that is not too many.
+    /// Returns whether a player sees an entity, if that is not too many.
     fn sees(avatar: Spot, entity: Spot) -> bool;
 
     /// The players and the entities.

@@ -36,10 +36,10 @@ pub trait Workload {
     /// Applies one step to the model.
     fn step_model(&self, model: &mut Self::Model, iteration: u64);
 
-    /// Whether a copy contains exactly what everyone sees of the model.
+    /// Returns whether a copy contains exactly what everyone sees of the model.
     fn matches_shared(&self, copy: &Self::State, model: &Self::Model) -> bool;
 
-    /// Whether a copy contains what only the viewer sees of the model, and nothing that others own.
+    /// Returns whether a copy contains what only the viewer sees of the model, and nothing that others own.
     fn matches_own(&self, copy: &Self::State, model: &Self::Model, viewer: PlayerId) -> bool;
 
     /// Returns what everyone sees of the model, as the members of a tree copy in this format.
@@ -59,7 +59,7 @@ pub fn hands_changed(players: u64, fraction: f64) -> u64 {
     ((players as f64 * fraction) as u64).max(1)
 }
 
-/// Whether a map equals its model.
+/// Returns whether a map equals its model.
 fn same_map<V, M>(
     map: &Map<PlayerId, V>,
     model: &BTreeMap<PlayerId, M>,
@@ -72,7 +72,7 @@ fn same_map<V, M>(
             .all(|((key, value), (model_key, model))| key == model_key && same(value, model))
 }
 
-/// Whether a map contains the viewer's own entry of its model, and no other.
+/// Returns whether a map contains the viewer's own entry of its model, and no other.
 fn same_own<V, M>(
     map: &Map<PlayerId, V>,
     model: &BTreeMap<PlayerId, M>,

@@ -27,7 +27,7 @@ impl<R: Room> RoomCore<R> {
         self.context.check_free_seat()
     }
 
-    /// Whether someone takes the seat of another player, so that no further one is needed.
+    /// Returns whether someone takes the seat of another player, so that no further one is needed.
     fn takes_over(&self, entrant: &Entrant) -> bool {
         if self.settings.one_per_user != OnePerUser::TakeOver || entrant.user.is_none() {
             return false;

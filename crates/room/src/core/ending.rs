@@ -36,7 +36,7 @@ impl<R: Room> RoomCore<R> {
         }
     }
 
-    /// Whether it takes players and messages, or will when it has opened.
+    /// Returns whether it takes players and messages, or will when it has opened.
     pub(super) fn is_open(&self) -> bool {
         !self.is_over() && self.ending.is_none()
     }

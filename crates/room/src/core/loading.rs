@@ -114,12 +114,12 @@ impl<R: Room> RoomCore<R> {
         self.next_player | if self.context.summary.is_code { CODE } else { 0 }
     }
 
-    /// Whether its save is not there, or not read.
+    /// Returns whether its save is not there, or not read.
     pub(crate) fn is_loading(&self) -> bool {
         self.unborn.is_some()
     }
 
-    /// Whether this is the end of the load.
+    /// Returns whether this is the end of the load.
     pub(super) fn is_load(&self, task: u64) -> bool {
         self.unborn.as_ref().is_some_and(|unborn| unborn.task == task)
     }

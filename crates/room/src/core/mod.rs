@@ -172,7 +172,7 @@ impl<R: Room> RoomCore<R> {
         self.begin(Duration::ZERO, out);
     }
 
-    /// Whether its code panicked in a call without an output.
+    /// Returns whether its code panicked in a call without an output.
     pub(crate) fn has_failed(&self) -> bool {
         self.failure.is_some()
     }
@@ -242,7 +242,7 @@ impl<R: Room> RoomCore<R> {
         }
     }
 
-    /// Whether it has ended.
+    /// Returns whether it has ended.
     fn is_over(&self) -> bool {
         self.live.is_none() && self.unborn.is_none()
     }

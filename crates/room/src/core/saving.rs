@@ -132,12 +132,12 @@ impl Saving {
         format!("{} {:?}", self.room_type, self.key)
     }
 
-    /// Whether something is to be saved.
+    /// Returns whether something is to be saved.
     fn is_behind(&self) -> bool {
         self.changed_since.is_some() || !self.asked.is_empty()
     }
 
-    /// Whether a save is in flight or missing.
+    /// Returns whether a save is in flight or missing.
     fn is_pending(&self) -> bool {
         self.in_flight.is_some() || self.is_behind()
     }

@@ -345,7 +345,7 @@ impl<R: Room + Default> Sim<R> {
         self.follow_up();
     }
 
-    /// Whether the room has ended.
+    /// Returns whether the room has ended.
     pub fn is_closed(&self) -> bool {
         self.core.is_closed()
     }

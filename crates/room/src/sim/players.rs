@@ -139,7 +139,7 @@ impl<R: Room + Default> Sim<R> {
         self.renumbered.get(&waiting).copied().unwrap_or(waiting)
     }
 
-    /// Whether a player waits to join.
+    /// Returns whether a player waits to join.
     pub fn is_waiting(&self, player: PlayerId) -> bool {
         self.waiting.contains_key(&player)
     }
@@ -393,7 +393,7 @@ impl<R: Room + Default> Sim<R> {
             .collect()
     }
 
-    /// Whether a player is in the room. A player who waited for the room's save is here under a new
+    /// Returns whether a player is in the room. A player who waited for the room's save is here under a new
     /// number: see [`number_of`](Self::number_of).
     pub fn is_here(&self, player: PlayerId) -> bool {
         self.players.contains_key(&player)

@@ -106,7 +106,7 @@ impl Backlog {
         self.bytes
     }
 
-    /// Whether nothing waits.
+    /// Returns whether nothing waits.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.publications.is_empty() && self.change.is_none()

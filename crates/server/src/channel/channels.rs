@@ -55,7 +55,7 @@ impl Totals {
         self.history_bytes.load(Ordering::Relaxed)
     }
 
-    /// Whether a shard's channels keep more than an equal part of what all may.
+    /// Returns whether a shard's channels keep more than an equal part of what all may.
     fn is_over(&self, shard: usize, history_max: usize) -> bool {
         let bytes = self.shards[shard].history_bytes.load(Ordering::Relaxed);
         bytes > history_max / self.shards.len()
@@ -171,7 +171,7 @@ impl Channels {
         self.by_number.len()
     }
 
-    /// Whether there are none.
+    /// Returns whether there are none.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.by_number.is_empty()

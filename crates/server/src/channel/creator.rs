@@ -16,7 +16,7 @@ pub trait Creator: Send + Sync {
     /// A channel that was counted keeps `after` bytes of publications, and kept `before`.
     fn keeps(&self, before: usize, after: usize);
 
-    /// Whether its channels keep more than its share.
+    /// Returns whether its channels keep more than its share.
     fn keeps_too_much(&self) -> bool;
 }
 
@@ -45,7 +45,7 @@ impl Charge {
         }
     }
 
-    /// Whether the creator's channels keep more than its share.
+    /// Returns whether the creator's channels keep more than its share.
     pub(crate) fn is_over(&self) -> bool {
         self.0.as_ref().is_some_and(|creator| creator.keeps_too_much())
     }

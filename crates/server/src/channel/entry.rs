@@ -232,12 +232,12 @@ impl Channel {
         &self.shards
     }
 
-    /// Whether nobody subscribes.
+    /// Returns whether nobody subscribes.
     pub(crate) fn is_idle(&self) -> bool {
         self.shards.is_empty() && self.members.is_empty()
     }
 
-    /// Whether it may end: nobody has subscribed for a while, and nothing is kept.
+    /// Returns whether it may end: nobody has subscribed for a while, and nothing is kept.
     pub(crate) fn is_over(&self, linger: Duration, now: Duration) -> bool {
         self.is_idle() && self.history.is_empty() && self.idle_since.saturating_add(linger) <= now
     }

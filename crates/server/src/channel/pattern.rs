@@ -80,14 +80,14 @@ impl Pattern {
         Ok(Self { segments, is_open })
     }
 
-    /// Whether it matches the channel with this name. Here `{user}` matches any segment, since a
+    /// Returns whether it matches the channel with this name. Here `{user}` matches any segment, since a
     /// channel has the same rule for every user.
     #[must_use]
     pub fn matches(&self, name: &str) -> bool {
         self.fits(name, |_| true)
     }
 
-    /// Whether a session of this user may use the channel with this name, which the pattern
+    /// Returns whether a session of this user may use the channel with this name, which the pattern
     /// [matches](Self::matches): `{user}` has to be this user.
     #[must_use]
     pub fn admits(&self, name: &str, user: Option<&str>) -> bool {

@@ -231,25 +231,25 @@ impl ChannelRule {
         Self { payload: PayloadKind::Bytes, ..self }
     }
 
-    /// Whether the session may subscribe to the channel of this name.
+    /// Returns whether the session may subscribe to the channel of this name.
     #[must_use]
     pub fn may_subscribe(&self, asker: &Asker<'_>, channel: &str) -> bool {
         self.admits(&self.subscribe, asker, channel)
     }
 
-    /// Whether it may publish in it.
+    /// Returns whether it may publish in it.
     #[must_use]
     pub fn may_publish(&self, asker: &Asker<'_>, channel: &str) -> bool {
         self.admits(&self.publish, asker, channel)
     }
 
-    /// Whether it may see who subscribes.
+    /// Returns whether it may see who subscribes.
     #[must_use]
     pub fn may_see_members(&self, asker: &Asker<'_>, channel: &str) -> bool {
         self.admits(&self.presence, asker, channel)
     }
 
-    /// Whether it may read the history.
+    /// Returns whether it may read the history.
     #[must_use]
     pub fn may_read_history(&self, asker: &Asker<'_>, channel: &str) -> bool {
         self.admits(self.history.as_ref().unwrap_or(&self.subscribe), asker, channel)
@@ -260,13 +260,13 @@ impl ChannelRule {
         self.pattern.as_ref().is_ok_and(admits) && access.admits(asker, channel)
     }
 
-    /// Whether it is kept who subscribes.
+    /// Returns whether it is kept who subscribes.
     #[must_use]
     pub fn keeps_members(&self) -> bool {
         !matches!(self.presence, Access::Nobody)
     }
 
-    /// Whether publications are kept.
+    /// Returns whether publications are kept.
     #[must_use]
     pub fn keeps_history(&self) -> bool {
         self.history_max > 0 && self.history_age > Duration::ZERO
@@ -324,7 +324,7 @@ impl ChannelRules {
         Ok(())
     }
 
-    /// Whether there are none.
+    /// Returns whether there are none.
     #[must_use]
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()

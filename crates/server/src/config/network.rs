@@ -42,12 +42,12 @@ impl Network {
         Ok(Self { address: canonical, bits })
     }
 
-    /// Whether every address of its kind is in it.
+    /// Returns whether every address of its kind is in it.
     pub(crate) fn is_all(self) -> bool {
         self.bits == 0
     }
 
-    /// Whether an address is in it.
+    /// Returns whether an address is in it.
     pub(crate) fn contains(self, address: IpAddr) -> bool {
         let address = address.to_canonical();
         address.is_ipv4() == self.address.is_ipv4() && masked(address, self.bits) == self.address

@@ -55,7 +55,7 @@ impl Origin {
         Ok(Self { text: format!("{scheme}://{host}{port}") })
     }
 
-    /// Whether a page of this `Origin` header, if there is one, may connect where these are
+    /// Returns whether a page of this `Origin` header, if there is one, may connect where these are
     /// allowed. All may if none is named. A client without the header is not a browser: its user
     /// could as well send any header.
     pub(crate) fn is_allowed(header: Option<&[u8]>, allowed: &[Self]) -> bool {

@@ -55,13 +55,13 @@ impl Setting {
         (self.range)(None)
     }
 
-    /// Whether it is true or false, so that its flag alone can mean true.
+    /// Returns whether it is true or false, so that its flag alone can mean true.
     #[must_use]
     pub fn is_switch(&self) -> bool {
         matches!(self.default, "true" | "false")
     }
 
-    /// Whether it is none: only programs change it.
+    /// Returns whether it is none: only programs change it.
     pub(super) fn is_tuning(&self) -> bool {
         self.group.name == "tuning"
     }

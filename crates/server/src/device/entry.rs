@@ -166,7 +166,7 @@ impl Device {
         Duration::from_micros(self.last_seen_us.load(Ordering::Relaxed))
     }
 
-    /// Whether it has been silent for longer than the fleet's `silent_ms`.
+    /// Returns whether it has been silent for longer than the fleet's `silent_ms`.
     #[must_use]
     pub fn is_silent(&self) -> bool {
         self.is_silent.load(Ordering::Relaxed)
@@ -191,7 +191,7 @@ impl Device {
         self.described().tags.iter().map(|slot| slot.tag.to_string()).collect()
     }
 
-    /// Whether it has this tag.
+    /// Returns whether it has this tag.
     #[must_use]
     pub fn has_tag(&self, tag: &str) -> bool {
         self.described().tags.iter().any(|slot| *slot.tag == *tag)

@@ -67,7 +67,7 @@ impl Index {
         }
     }
 
-    /// Whether the index is empty.
+    /// Returns whether the index is empty.
     #[cfg(test)]
     pub(super) fn is_empty(&self) -> bool {
         self.by_age.is_empty() && self.having.is_empty()

@@ -36,7 +36,7 @@ impl Keys {
         shrink_map(&mut self.0);
     }
 
-    /// Whether the index is empty.
+    /// Returns whether the index is empty.
     #[cfg(test)]
     pub(super) fn is_empty(&self) -> bool {
         self.0.is_empty()

@@ -39,7 +39,7 @@ impl Open {
         }
     }
 
-    /// Whether the index is empty.
+    /// Returns whether the index is empty.
     #[cfg(test)]
     pub(super) fn is_empty(&self) -> bool {
         self.by_criteria.is_empty()

@@ -36,7 +36,7 @@ pub(crate) enum Layer {
 }
 
 impl Layer {
-    /// Whether the client has said that it sends nothing more, though its socket is open.
+    /// Returns whether the client has said that it sends nothing more, though its socket is open.
     pub(super) fn is_ended(&self) -> bool {
         matches!(self, Self::Tls(tls) if tls.is_ended())
     }
@@ -106,7 +106,7 @@ impl Tls {
         }
     }
 
-    /// Whether a socket is read in this turn. If not, in the next.
+    /// Returns whether a socket is read in this turn. If not, in the next.
     pub(super) fn reads(&self, socket: &Socket) -> bool {
         match &socket.layer {
             Layer::Plain => true,

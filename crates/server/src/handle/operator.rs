@@ -249,7 +249,7 @@ impl<'a> Operator<'a> {
         self.node.shared.rooms_addr
     }
 
-    /// Whether they may connect with TLS.
+    /// Returns whether they may connect with TLS.
     #[must_use]
     pub fn has_tls(&self) -> bool {
         self.node.shared.tls.is_some()

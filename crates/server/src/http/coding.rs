@@ -3,7 +3,7 @@
 /// Thousandths, as a weight has at most three digits after the point.
 const WEIGHT_MAX: u16 = 1_000;
 
-/// Whether gzip is accepted, and no less than a body without a coding, by the values of
+/// Returns whether gzip is accepted, and no less than a body without a coding, by the values of
 /// `Accept-Encoding`. An element that is malformed is ignored.
 pub(crate) fn accepts_gzip<'a>(values: impl Iterator<Item = &'a [u8]>) -> bool {
     let (mut gzip, mut identity, mut others) = (None, None, None);

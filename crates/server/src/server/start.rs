@@ -218,7 +218,7 @@ impl Server {
         }
     }
 
-    /// Whether it listens for clients, browsers or both, and not for services alone.
+    /// Returns whether it listens for clients, browsers or both, and not for services alone.
     fn serves_rooms(&self) -> bool {
         let has_paths = self.services.iter().any(|service| service.path.is_some());
         self.services.is_empty()

@@ -7,7 +7,7 @@ use playfield_wire::ErrorCode;
 
 use crate::config::RateLimit;
 
-/// A number per time, some of which may be taken at once.
+/// A rate with a burst.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Rate {
     /// The setting that it comes from.
@@ -64,7 +64,7 @@ impl Allowance {
         self.0.remaining(now)
     }
 
-    /// The allowance of which this [remains](Self::remaining).
+    /// Creates an allowance from what [`remaining`](Self::remaining) returned.
     pub(crate) fn with_remaining(remaining: [u64; 2], now: Duration) -> Self {
         Self(rate::Bucket::with_remaining(remaining, now))
     }

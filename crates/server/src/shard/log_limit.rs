@@ -15,7 +15,7 @@ impl<K> Default for LogLimit<K> {
 }
 
 impl<K: PartialEq> LogLimit<K> {
-    /// Whether the log has not said it within a minute. If so, it is to say it now.
+    /// Returns whether the log has not said it within a minute. If so, it is to say it now.
     pub(crate) fn is_due(&mut self, about: K, now: Duration) -> bool {
         if self.0.iter().any(|(of, until)| *of == about && now < *until) {
             return false;

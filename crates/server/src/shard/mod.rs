@@ -321,7 +321,7 @@ impl Shard {
         self.settle();
     }
 
-    /// Whether all rooms have ended, and what they sent elsewhere has left.
+    /// Returns whether all rooms have ended, and what they sent elsewhere has left.
     pub(crate) fn has_closed_rooms(&self) -> bool {
         self.env.is_shutting_down && self.host.rooms.len() == 0 && self.outbound.is_empty()
     }

@@ -33,7 +33,7 @@ struct Spent {
 }
 
 impl Spent {
-    /// Whether there is time for another in this turn.
+    /// Returns whether there is time for another in this turn.
     fn allows(self, turn: u64) -> bool {
         self.turn != turn || self.time < PER_TURN
     }
@@ -55,7 +55,7 @@ enum Waits {
 }
 
 impl Snapshots {
-    /// Whether a sync may write a snapshot in this turn.
+    /// Returns whether a sync may write a snapshot in this turn.
     pub(crate) fn is_free(&self, turn: u64) -> bool {
         self.at_syncs.allows(turn)
     }
@@ -65,7 +65,7 @@ impl Snapshots {
         self.at_syncs.add(turn, time);
     }
 
-    /// Whether a snapshot that waits in a line may be written in this turn.
+    /// Returns whether a snapshot that waits in a line may be written in this turn.
     pub(in crate::shard) fn has_time(&self, turn: u64) -> bool {
         self.in_lines.allows(turn)
     }
@@ -96,7 +96,7 @@ impl Snapshots {
         self.places.insert(waiting, Place { number, waits: Waits::InLine(host) });
     }
 
-    /// Whether someone waits in a line.
+    /// Returns whether someone waits in a line.
     pub(in crate::shard) fn is_in_line(&self, waiting: Waiting) -> bool {
         matches!(self.places.get(&waiting), Some(Place { waits: Waits::InLine(_), .. }))
     }

@@ -128,7 +128,7 @@ impl Tables {
         }
     }
 
-    /// Whether the calling thread's table has what these share.
+    /// Returns whether the calling thread's table has what these share.
     pub(crate) fn knows_this_thread(&self) -> bool {
         TABLE_OF.get() == self.id
     }
@@ -189,7 +189,7 @@ fn descriptors() -> io::Result<Vec<RawFd>> {
     Ok(numbers.collect())
 }
 
-/// Whether the calling thread has the table of the process.
+/// Returns whether the calling thread has the table of the process.
 pub(crate) fn in_process_table() -> bool {
     TABLE_OF.get() == 0
 }

@@ -44,7 +44,7 @@ impl TlsEnd {
         received.map(|received| !received.ended).inspect_err(|_| self.0.fail())
     }
 
-    /// Whether the handshake is complete.
+    /// Returns whether the handshake is complete.
     pub fn is_open(&self) -> bool {
         self.0.is_open()
     }

@@ -63,7 +63,7 @@ impl TlsConnection {
         })
     }
 
-    /// Whether the handshake is complete.
+    /// Returns whether the handshake is complete.
     pub(crate) fn is_open(&self) -> bool {
         self.is_open
     }
@@ -73,7 +73,7 @@ impl TlsConnection {
         STATE_BYTES + self.endpoint.buffer_bytes()
     }
 
-    /// Whether the client has said that it sends nothing more.
+    /// Returns whether the client has said that it sends nothing more.
     pub(crate) fn is_ended(&self) -> bool {
         self.is_ended
     }

@@ -47,7 +47,7 @@ pub struct PatternError {
 }
 
 impl Pattern {
-    /// Whether the path matches.
+    /// Returns whether the path matches.
     pub fn matches(&self, path: &Path) -> bool {
         let (parts, steps) = (&self.parts, path.steps());
         let (mut part, mut step) = (0, 0);

@@ -92,7 +92,7 @@ impl<'a> Watch<'a> {
         self.group = around;
     }
 
-    /// Whether there is a listener and reports are not suppressed.
+    /// Returns whether there is a listener and reports are not suppressed.
     #[inline]
     pub(crate) fn listens(&self) -> bool {
         self.tell.is_some() && self.muted == 0

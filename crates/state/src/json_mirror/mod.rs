@@ -180,7 +180,7 @@ impl Op {
         Ok(Self { above, last, value, word })
     }
 
-    /// Whether it inserts, removes or moves an element of an array.
+    /// Returns whether it inserts, removes or moves an element of an array.
     fn reshapes(&self) -> bool {
         let word = self.word.as_ref().map(Value::as_str);
         self.last.is_number()

@@ -62,7 +62,7 @@ struct Item<T> {
 const FRESH: u32 = u32::MAX;
 
 impl<T> Item<T> {
-    /// Whether it is known to be unchanged since the last sync, at this place.
+    /// Returns whether it is known to be unchanged since the last sync, at this place.
     fn is_still(&self, place: usize) -> bool {
         !self.touched && self.place as usize == place
     }
@@ -90,7 +90,7 @@ impl<T> List<T> {
         self.items.len()
     }
 
-    /// Whether the list is empty.
+    /// Returns whether the list is empty.
     pub fn is_empty(&self) -> bool {
         self.items.is_empty()
     }

@@ -9,7 +9,7 @@ use super::op::{INSERTED, Op, ops_max};
 
 /// A list's shadow, and the list.
 pub(super) trait Looks {
-    /// Whether an old element looks like a new one.
+    /// Returns whether an old element looks like a new one.
     fn same(&self, old: usize, new: usize) -> bool;
     /// The digest of an old element. It is equal for elements that look the same, and almost never
     /// for others.
@@ -164,7 +164,7 @@ impl<L: Looks> Middle<'_, L> {
         any
     }
 
-    /// Whether searching for moves is worth the time: not if all elements of the list change.
+    /// Returns whether searching for moves is worth the time: not if all elements of the list change.
     fn may_have_moved(&self, old: &[usize], new: &[usize]) -> bool {
         if old.len().max(new.len()) <= MANY {
             return true;

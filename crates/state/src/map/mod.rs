@@ -104,12 +104,12 @@ impl<K: Key, V> Map<K, V> {
         self.index.len()
     }
 
-    /// Whether the map is empty.
+    /// Returns whether the map is empty.
     pub fn is_empty(&self) -> bool {
         self.index.is_empty()
     }
 
-    /// Whether the key has a value.
+    /// Returns whether the key has a value.
     pub fn contains_key<Q: Ord + ?Sized>(&self, key: &Q) -> bool
     where
         K: Borrow<Q>,

@@ -308,7 +308,7 @@ impl<K: Key, V: State> Map<K, V> {
         })
     }
 
-    /// Whether the slot is empty, or the index maps its key to it.
+    /// Returns whether the slot is empty, or the index maps its key to it.
     fn is_consistent(&self, slot: u32) -> bool {
         let Some(place) = self.place_of(slot) else { return true };
         match &self.entries[place as usize] {

@@ -48,7 +48,7 @@ pub(super) enum DigestOf {
 }
 
 impl DigestOf {
-    /// Whether one replaces the other. A map is in one place of the tree, so after a move the
+    /// Returns whether one replaces the other. A map is in one place of the tree, so after a move the
     /// digests of the old place are useless.
     fn replaces(self, other: Self) -> bool {
         match (self, other) {
@@ -277,7 +277,7 @@ impl<K: Key, S> MapShadow<K, S> {
             .filter_map(|&slot| self.slot(slot).entry.as_ref().map(|(key, shadow)| (key, shadow)))
     }
 
-    /// Whether keys that were removed since may be forgotten.
+    /// Returns whether keys that were removed since may be forgotten.
     pub(super) fn forgets(&self, lens: Lens) -> bool {
         if K::IS_PLAYER { lens.stale } else { lens.since < self.forgotten }
     }

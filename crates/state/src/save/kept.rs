@@ -100,7 +100,7 @@ pub(super) static NOTHING: Node =
     Node { fields: Vec::new(), inside: BTreeMap::new(), is_keyed: false, list: None, identity: 0 };
 
 impl Kept {
-    /// Whether there is nothing.
+    /// Returns whether there is nothing.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.root.is_empty()

@@ -203,7 +203,7 @@ impl MapNode {
         Some(entry.name)
     }
 
-    /// Whether the slot is empty, or is the one that its key is in.
+    /// Returns whether the slot is empty, or is the one that its key is in.
     pub(crate) fn is_consistent(&self, slot: u64) -> bool {
         self.slots.get(&slot).is_none_or(|entry| self.index.get(&entry.name) == Some(&slot))
     }

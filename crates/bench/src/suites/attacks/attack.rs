@@ -167,7 +167,7 @@ impl Attack {
         if self == Self::Replays { ADDRESSES_PER_REPLAY } else { 1 }
     }
 
-    /// Whether attackers have a session in many rooms before the attack begins.
+    /// Returns whether attackers have a session in many rooms before the attack begins.
     pub(super) fn has_sessions(self) -> bool {
         matches!(self, Self::Resumes | Self::Replays)
     }
@@ -177,7 +177,7 @@ impl Attack {
         if self == Self::ResyncsAcross { 2 } else { 1 }
     }
 
-    /// Whether an attacker loses its connection without saying so.
+    /// Returns whether an attacker loses its connection without saying so.
     pub(super) fn resets(self) -> bool {
         self.has_sessions() || self == Self::Handshakes
     }

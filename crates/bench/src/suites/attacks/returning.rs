@@ -68,7 +68,7 @@ impl Session {
         out
     }
 
-    /// Whether it needs the bodies of such messages.
+    /// Returns whether it needs the bodies of such messages.
     pub(super) fn keeps(kind: u8) -> bool {
         matches!(kind, kind::WELCOME | kind::JOINED)
     }

@@ -1,4 +1,4 @@
-//! The bytes that clients send, again and again, and those that must come back.
+//! The bytes that clients send repeatedly, and the bytes expected back.
 
 use playfield_wire::client::{self, ClientMessage};
 use playfield_wire::message::MessageRef;

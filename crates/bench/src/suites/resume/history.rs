@@ -64,7 +64,7 @@ impl History {
         self.hour_at_cut = self.hour;
     }
 
-    /// Whether everything has arrived that the room did up to this hour.
+    /// Returns whether everything has arrived that the room did up to this hour.
     pub(super) fn reaches(&self, hour: u64) -> bool {
         self.hour >= hour && self.copy.state().hour >= hour
     }

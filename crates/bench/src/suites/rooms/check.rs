@@ -191,7 +191,7 @@ impl ClientCheck {
         Self { viewer, version: 0, copy: Copy::Joining(Box::default()) }
     }
 
-    /// Whether everyone has joined and this copy was correct when last compared.
+    /// Returns whether everyone has joined and this copy was correct when last compared.
     pub(super) fn is_seated(&self) -> bool {
         matches!(self.copy, Copy::Seated(_) | Copy::Apart { .. })
     }
@@ -309,7 +309,7 @@ impl Models {
         Self { workload: workload.clone(), ring: std::array::from_fn(|_| (0, workload.model())) }
     }
 
-    /// Whether `holds` is true for the model at a round.
+    /// Returns whether `holds` is true for the model at a round.
     fn matches(&mut self, round: i32, holds: impl FnOnce(&Colyseus, &Model) -> bool) -> bool {
         let Ok(number) = usize::try_from(round) else { return false };
         let (at, model) = &mut self.ring[number % ROUNDS_KEPT];

@@ -217,7 +217,7 @@ pub(crate) fn run_baseline(case: &Options, bytes: usize) -> io::Result<Value> {
     Ok(process::run(&case.arguments(Driver::Baseline))?.record)
 }
 
-/// Whether everything that counts in a run is verified.
+/// Returns whether everything that counts in a run is verified.
 pub(crate) fn is_whole(run: &Value) -> bool {
     run["failure"].is_null()
 }

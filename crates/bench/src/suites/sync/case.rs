@@ -107,7 +107,7 @@ impl Case {
             .collect()
     }
 
-    /// Whether an option with this name affects the workload.
+    /// Returns whether an option with this name affects the workload.
     pub(crate) fn heeds(&self, option: &str) -> bool {
         match self.which {
             Which::Swift | Which::Colyseus => {

@@ -156,7 +156,7 @@ impl<T: playfield_state::State + Default> PlayerCopy<T> {
         Ok(())
     }
 
-    /// Whether the copy equals the live state as seen by the viewer.
+    /// Returns whether the copy equals the live state as seen by the viewer.
     fn sees(&self, state: &T) -> bool {
         let viewer = Some(self.viewer);
         match &self.state {

@@ -149,7 +149,7 @@ impl Outcome {
         }
     }
 
-    /// Whether everything counted was compared and equal.
+    /// Returns whether everything counted was compared and equal.
     pub(super) fn verified(&self) -> bool {
         self.failure.is_none() && self.messages > 0 && self.compared == self.messages
     }

@@ -16,7 +16,7 @@ impl Carrier {
         Self { decoder: StreamDecoder::new(Role::Server), end: None }
     }
 
-    /// Whether the client has yet to send the rest of a frame of the WebSocket.
+    /// Returns whether the client has yet to send the rest of a frame of the WebSocket.
     pub(crate) fn is_unfinished(&self) -> bool {
         self.end.is_none() && self.decoder.is_unfinished()
     }

@@ -85,7 +85,7 @@ impl Links {
         self.get(key).map(|connection| Host(Arc::clone(connection.tally.address())))
     }
 
-    /// Whether anything waits to be worked off.
+    /// Returns whether anything waits to be worked off.
     pub(crate) fn has_work(&self) -> bool {
         let InputQueue { calm, busy, .. } = &self.input;
         !(calm.is_empty() && busy.is_empty() && self.work.is_empty())

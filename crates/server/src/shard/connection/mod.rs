@@ -233,7 +233,7 @@ impl Connection {
         matches!(self.phase, Phase::Closing { .. })
     }
 
-    /// Whether it was lost, and only its session is left.
+    /// Returns whether it was lost, and only its session is left.
     pub(crate) fn is_away(&self) -> bool {
         self.phase == Phase::Away
     }
@@ -275,17 +275,17 @@ impl Connection {
         std::mem::swap(&mut self.tally, &mut other.tally);
     }
 
-    /// Whether frames can still be read from it, up to a Close.
+    /// Returns whether frames can still be read from it, up to a Close.
     pub(crate) fn awaits_close(&self) -> bool {
         matches!(self.input, Input::WebSocket(_) | Input::Closing(_))
     }
 
-    /// Whether its input is handled now.
+    /// Returns whether its input is handled now.
     pub(crate) fn takes_input(&self) -> bool {
         self.phase == Phase::Open && self.pause == Pause::default()
     }
 
-    /// Whether its client has yet to send the rest of a message.
+    /// Returns whether its client has yet to send the rest of a message.
     pub(in crate::shard) fn is_unfinished(&self) -> bool {
         let is_begun = match &self.input {
             Input::Native | Input::Service(_, None) | Input::WebSocket(None) => {
@@ -298,7 +298,7 @@ impl Connection {
         is_begun && self.takes_input()
     }
 
-    /// Whether it is the connection of this service.
+    /// Returns whether it is the connection of this service.
     pub(crate) fn is_served_by(&self, service: u16) -> bool {
         matches!(self.input, Input::Service(number, _) if number == service)
     }
@@ -308,7 +308,7 @@ impl Connection {
         matches!(self.input, Input::Service(_, Some(_)))
     }
 
-    /// Whether what is written to it has to be in messages of a WebSocket.
+    /// Returns whether what is written to it has to be in messages of a WebSocket.
     pub(crate) fn is_websocket(&self) -> bool {
         matches!(self.dialect.framing, Framing::WebSocket(_))
     }

@@ -89,7 +89,7 @@ impl Links {
         });
     }
 
-    /// Whether earlier bytes are stuck. Then the connection is noted as lagging.
+    /// Returns whether earlier bytes are stuck. Then the connection is noted as lagging.
     pub(crate) fn lags(&mut self, key: ConnectionKey) -> bool {
         let Some(connection) = self.slab.get_mut(key) else { return false };
         let is_stuck = connection.blocked || connection.held;
@@ -97,7 +97,7 @@ impl Links {
         is_stuck
     }
 
-    /// Whether too much is unsent for a snapshot to follow it. Then the connection is noted as
+    /// Returns whether too much is unsent for a snapshot to follow it. Then the connection is noted as
     /// lagging.
     pub(crate) fn is_loaded(&mut self, key: ConnectionKey) -> bool {
         let Some(connection) = self.slab.get_mut(key) else { return false };
@@ -106,7 +106,7 @@ impl Links {
         is_loaded
     }
 
-    /// Whether only the log of the connection's session takes output.
+    /// Returns whether only the log of the connection's session takes output.
     pub(crate) fn is_held(&self, key: ConnectionKey) -> bool {
         self.get(key).is_some_and(|connection| connection.held)
     }
@@ -121,7 +121,7 @@ impl Links {
         });
     }
 
-    /// Whether the last write left bytes behind, so that another is of no use until the socket says
+    /// Returns whether the last write left bytes behind, so that another is of no use until the socket says
     /// so.
     pub(crate) fn is_blocked(&self, key: ConnectionKey) -> bool {
         self.get(key).is_some_and(|connection| connection.blocked)

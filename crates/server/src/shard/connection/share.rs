@@ -49,7 +49,7 @@ impl Visit {
         self.work = self.work.saturating_add(work);
     }
 
-    /// Whether it is over. The clock is read only once in a while.
+    /// Returns whether it is over. The clock is read only once in a while.
     #[inline]
     pub(crate) fn is_over(&mut self, now: impl FnOnce() -> Duration) -> bool {
         if self.work < WORK_PER_LOOK {
@@ -78,7 +78,7 @@ impl Taken {
         self.us = self.us.saturating_add(u32::try_from(time.as_micros()).unwrap_or(u32::MAX));
     }
 
-    /// Whether that is much.
+    /// Returns whether that is much.
     pub(crate) fn is_much(self, now: Duration) -> bool {
         self.us(now) > MUCH_US
     }

@@ -39,7 +39,7 @@ impl JoinTarget {
         }
     }
 
-    /// Whether another room, or a later one with the key, may accept after a refusal with this
+    /// Returns whether another room, or a later one with the key, may accept after a refusal with this
     /// code.
     fn falls_through(&self, code: ErrorCode) -> bool {
         match self {
@@ -70,7 +70,7 @@ impl JoinTarget {
         }
     }
 
-    /// Whether it names a room by its key.
+    /// Returns whether it names a room by its key.
     pub(crate) fn is_by_key(&self) -> bool {
         match self {
             Self::Key(..) => true,
@@ -167,7 +167,7 @@ impl JoinRequest {
         target
     }
 
-    /// Whether another room may be picked after it was refused with this code.
+    /// Returns whether another room may be picked after it was refused with this code.
     pub(crate) fn may_retry(&self, code: ErrorCode) -> bool {
         !self.is_final && self.retries > 0 && self.target.falls_through(code)
     }
@@ -188,7 +188,7 @@ impl JoinRequest {
     }
 }
 
-/// Whether a refusal with this code says that there is no room any more.
+/// Returns whether a refusal with this code says that there is no room any more.
 fn has_ended(code: ErrorCode) -> bool {
     matches!(code, ErrorCode::RoomNotFound | ErrorCode::RoomClosed)
 }

@@ -130,7 +130,7 @@ impl Outlet<'_> {
     }
 }
 
-/// Whether a later room with the key would do. `room_not_found` is about a code that no room has.
+/// Returns whether a later room with the key would do. `room_not_found` is about a code that no room has.
 fn may_be_next(code: ErrorCode) -> bool {
     matches!(code, ErrorCode::RoomClosed | ErrorCode::RoomNotFound)
 }

@@ -82,14 +82,14 @@ impl RemoteLink {
         self.stay.connection
     }
 
-    /// Whether the client has yet to read something: the transport is full, or messages of earlier
+    /// Returns whether the client has yet to read something: the transport is full, or messages of earlier
     /// turns are not known to be passed on.
     pub(crate) fn is_behind(&self, turn: u64) -> bool {
         let unconfirmed = if self.appended_in == turn { self.earlier } else { self.unconfirmed };
         self.blocked || unconfirmed > 0
     }
 
-    /// Whether more than `high_bytes` wait for the client.
+    /// Returns whether more than `high_bytes` wait for the client.
     pub(crate) fn is_loaded(&self, high_bytes: usize) -> bool {
         self.unconfirmed > high_bytes
     }
@@ -249,7 +249,7 @@ impl Delivery<'_> {
         }
     }
 
-    /// Whether earlier output is still on its way to a member's client.
+    /// Returns whether earlier output is still on its way to a member's client.
     pub(crate) fn is_behind(&mut self, link: &MemberLink) -> bool {
         match link {
             MemberLink::Local(connection) => self.links.lags(*connection),
@@ -257,7 +257,7 @@ impl Delivery<'_> {
         }
     }
 
-    /// Whether too much waits for a member's client for a snapshot to follow it. When the client
+    /// Returns whether too much waits for a member's client for a snapshot to follow it. When the client
     /// has read it, the member [catches up](crate::shard::rooms::host::RoomHost::catch_up).
     pub(crate) fn is_loaded(&mut self, link: &MemberLink) -> bool {
         match link {
@@ -268,7 +268,7 @@ impl Delivery<'_> {
         }
     }
 
-    /// Whether there is space for `bytes` more on the way to a member's client. An empty way takes
+    /// Returns whether there is space for `bytes` more on the way to a member's client. An empty way takes
     /// any message.
     pub(crate) fn has_space(&self, link: &MemberLink, bytes: usize) -> bool {
         let config = &self.env.node.config;
@@ -283,7 +283,7 @@ impl Delivery<'_> {
         waiting == 0 || waiting + bytes <= bytes_max
     }
 
-    /// Whether a member's session takes only what is counted.
+    /// Returns whether a member's session takes only what is counted.
     pub(crate) fn is_held(&self, link: &MemberLink) -> bool {
         match link {
             MemberLink::Local(connection) => self.links.is_held(*connection),

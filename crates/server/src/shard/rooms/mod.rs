@@ -109,7 +109,7 @@ pub(crate) struct Hosted {
 }
 
 impl Hosted {
-    /// Whether the player it was created for did not join, and nobody else did.
+    /// Returns whether the player it was created for did not join, and nobody else did.
     fn is_unfounded(&self) -> bool {
         self.founding && self.members.len() == 0
     }
@@ -137,7 +137,7 @@ impl Hosted {
         [tick, sync, wake].into_iter().flatten().min()
     }
 
-    /// Whether syncs change nothing for anyone, until it is called.
+    /// Returns whether syncs change nothing for anyone, until it is called.
     fn is_at_rest(&mut self) -> bool {
         let version = self.room.version();
         let has_all = |member: &Member| {
@@ -149,13 +149,13 @@ impl Hosted {
         self.is_quiet && self.members.iter_mut().all(|(_, member)| has_all(member))
     }
 
-    /// Whether a sync changes nothing for anyone, and no timer is due.
+    /// Returns whether a sync changes nothing for anyone, and no timer is due.
     pub(super) fn is_idle(&mut self, now: Duration) -> bool {
         let sleeps = self.wake_at.is_none_or(|at| self.created.saturating_add(at) > now);
         sleeps && self.is_at_rest()
     }
 
-    /// Whether copies are checked at the next sync. `every` is how many syncs apart that is.
+    /// Returns whether copies are checked at the next sync. `every` is how many syncs apart that is.
     pub(super) fn checks_next(&self, every: u64) -> bool {
         has_passed(every, self.regular_syncs, self.regular_syncs + 1)
     }

@@ -59,7 +59,7 @@ impl Record {
         self.messages.iter().cloned().collect()
     }
 
-    /// Whether nobody has looked for long, so that there is no use for it.
+    /// Returns whether nobody has looked for long, so that there is no use for it.
     pub(crate) fn is_over(&self, now: Duration) -> bool {
         now > self.until
     }

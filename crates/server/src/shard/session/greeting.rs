@@ -104,7 +104,7 @@ impl Outlet<'_> {
         self.keep_greeting(key, greeting);
     }
 
-    /// Whether a client waits for the authenticator.
+    /// Returns whether a client waits for the authenticator.
     pub(in crate::shard) fn is_greeting(&self, key: ConnectionKey) -> bool {
         let connection = self.links.get(key);
         connection.is_some_and(|connection| connection.pause.greeting)

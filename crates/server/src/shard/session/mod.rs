@@ -173,7 +173,7 @@ impl Session {
         self.identity()?.user.as_deref()
     }
 
-    /// Whether its client came without a token, and may only join by tickets that name a user.
+    /// Returns whether its client came without a token, and may only join by tickets that name a user.
     pub(crate) fn is_tickets_only(&self) -> bool {
         self.identity().is_some_and(|identity| identity.tickets_only)
     }
@@ -239,7 +239,7 @@ impl Session {
         self.rooms.iter_mut().find(|room| room.seat == Some(seat))
     }
 
-    /// Whether more acts are on their way to some room than may be.
+    /// Returns whether more acts are on their way to some room than may be.
     pub(crate) fn has_acts_enough(&self) -> bool {
         self.rooms.iter().any(|room| room.acts >= ACTS_MAX)
     }
@@ -248,17 +248,17 @@ impl Session {
         self.rooms.iter_mut().find(|room| room.number == number)
     }
 
-    /// Whether a room had this number once.
+    /// Returns whether a room had this number once.
     pub(crate) fn was_numbered(&self, number: RoomNumber) -> bool {
         self.extras().is_some_and(|extras| (1..=extras.rooms_numbered).contains(&number.0))
     }
 
-    /// Whether it was in this room, and is not any more.
+    /// Returns whether it was in this room, and is not any more.
     pub(crate) fn has_left(&self, number: RoomNumber) -> bool {
         self.was_numbered(number) && self.rooms.iter().all(|room| room.number != number)
     }
 
-    /// Whether this request waits for a `joined`.
+    /// Returns whether this request waits for a `joined`.
     pub(crate) fn awaits_joined(&self, request: RequestNumber) -> bool {
         self.rooms.iter().any(|room| room.request == Some(request))
     }

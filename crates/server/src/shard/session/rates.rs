@@ -210,7 +210,7 @@ impl Outlet<'_> {
         self.goodbye(key, ErrorCode::TooFast, text, None);
     }
 
-    /// Whether a control frame of the WebSocket is handled: it counts as a message.
+    /// Returns whether a control frame of the WebSocket is handled: it counts as a message.
     pub(in crate::shard) fn admits_control(&mut self, key: ConnectionKey, bytes: usize) -> bool {
         match self.sessions.take(key, self.env.now, bytes) {
             None | Some(Ok(())) => true,

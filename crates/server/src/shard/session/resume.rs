@@ -299,7 +299,7 @@ impl Outlet<'_> {
         true
     }
 
-    /// Whether the session of a connection that is lost is kept. If so, it is counted.
+    /// Returns whether the session of a connection that is lost is kept. If so, it is counted.
     fn may_stay_away(&mut self, key: ConnectionKey) -> bool {
         let Some(connection) = self.links.get(key) else { return false };
         if !connection.resumable

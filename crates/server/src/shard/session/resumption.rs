@@ -81,7 +81,7 @@ impl Resumption {
         key.sign(self.token(session)).to_vec()
     }
 
-    /// Whether a token of the session is the last one, or the one before if the client may not have
+    /// Returns whether a token of the session is the last one, or the one before if the client may not have
     /// the last.
     pub(crate) fn takes(&self, token: Token) -> bool {
         let Token { generation, .. } = token;

@@ -12,7 +12,7 @@ use crate::shard::session::rates::request_of;
 use crate::tickets::is_ticket;
 
 impl Outlet<'_> {
-    /// Whether the session of a client that came without a token may send this message; if not, the
+    /// Returns whether the session of a client that came without a token may send this message; if not, the
     /// client gets an error.
     pub(in crate::shard) fn is_open_to_ticket_holders(
         &mut self,

@@ -66,7 +66,7 @@ impl Pace {
         }
     }
 
-    /// Whether rooms sync at each change.
+    /// Returns whether rooms sync at each change.
     pub(super) fn is_eager(self) -> bool {
         matches!(self, Self::RateAndChanges | Self::Changes)
     }

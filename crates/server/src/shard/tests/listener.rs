@@ -254,7 +254,7 @@ impl Listener {
         );
     }
 
-    /// Whether it has asked for a channel and has no answer.
+    /// Returns whether it has asked for a channel and has no answer.
     pub(super) fn awaits(&self, channel: &str) -> bool {
         self.asked.values().any(|asked| asked == channel)
     }

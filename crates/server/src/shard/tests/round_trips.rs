@@ -101,7 +101,7 @@ fn ping_of(world: &mut World, wanderer: &mut Wanderer) -> u64 {
     panic!("no ping");
 }
 
-/// Whether the client's session is measured.
+/// Returns whether the client's session is measured.
 fn is_measured(world: &mut World, client: Client) -> bool {
     let (shard, key) = world.place_of(client);
     let session = world.shards[shard].sessions.get_mut(key);

@@ -20,7 +20,7 @@ use crate::shard::mail::user::UserMail;
 /// The users who may not subscribe to `gate:*` any more.
 static SHUT_OUT: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
 
-/// Whether a user may subscribe to `gate:*`.
+/// Returns whether a user may subscribe to `gate:*`.
 pub(super) fn may_pass(user: Option<&str>) -> bool {
     user.is_some_and(|user| !SHUT_OUT.lock().unwrap().contains(user))
 }

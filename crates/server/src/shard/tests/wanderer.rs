@@ -199,7 +199,7 @@ impl Wanderer {
         }
     }
 
-    /// Whether it has a session, and a connection as far as it knows.
+    /// Returns whether it has a session, and a connection as far as it knows.
     pub(super) fn is_welcome(&self) -> bool {
         matches!(self.returned, Return::Resumed | Return::NewSession)
     }

@@ -338,7 +338,7 @@ impl World {
         comes_back
     }
 
-    /// Whether the client took much of its shard's time lately.
+    /// Returns whether the client took much of its shard's time lately.
     pub(super) fn takes_much(&self, client: Client) -> bool {
         self.peers[client].place.is_some_and(|(index, key)| {
             self.shards[index].links.takes_much(key, self.shards[index].env.now)
@@ -638,7 +638,7 @@ impl World {
         }
     }
 
-    /// Whether a Close came.
+    /// Returns whether a Close came.
     fn take(&mut self, client: Client, mut take: impl FnMut(Format, Option<&[u8]>)) -> bool {
         let mut has_closed = false;
         let peer = &mut self.peers[client];
@@ -692,7 +692,7 @@ impl World {
         rooms
     }
 
-    /// Whether the node has ended the connection.
+    /// Returns whether the node has ended the connection.
     pub(super) fn is_over(&self, client: Client) -> bool {
         let moves = |parcel: &Parcel| matches!(parcel, Parcel::Moved(of, _) if *of == client);
         let peer = &self.peers[client];

@@ -78,7 +78,7 @@ impl Grid {
         }
     }
 
-    /// Whether any entry appeared, moved or vanished at this sync.
+    /// Returns whether any entry appeared, moved or vanished at this sync.
     pub(super) fn has_changed(&self, now: u64) -> bool {
         self.changed == now
     }

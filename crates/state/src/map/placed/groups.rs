@@ -43,7 +43,7 @@ impl Groups {
         }
     }
 
-    /// Whether the number is of this group.
+    /// Returns whether the number is of this group.
     #[inline]
     pub(super) fn is(&self, number: u32, group: &[u8]) -> bool {
         let of = &self.groups[number as usize].0;

@@ -115,7 +115,7 @@ impl<K: Key, H: How> Eye<K, H> {
         self.emptied = now;
     }
 
-    /// Whether the view at a version is forgotten.
+    /// Returns whether the view at a version is forgotten.
     pub(super) fn is_past(&self, since: u64) -> bool {
         since > 0 && since < self.emptied
     }
@@ -171,7 +171,7 @@ impl<K: Key, H: How> Eye<K, H> {
         slots
     }
 
-    /// Whether changes since then are found by looking at all that is in view, which is in order
+    /// Returns whether changes since then are found by looking at all that is in view, which is in order
     /// and needs no search.
     pub(super) fn is_scanned<S>(&self, shadow: &ViewedShadow<K, S, H>, since: u64) -> bool {
         let is_recent = since >= shadow.before && since < shadow.recent_at;

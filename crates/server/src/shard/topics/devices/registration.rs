@@ -214,7 +214,7 @@ impl Topics {
         }
     }
 
-    /// Whether the connection is that of the device with this number.
+    /// Returns whether the connection is that of the device with this number.
     pub(super) fn is_device(&self, key: ConnectionKey, number: u64) -> bool {
         let own = self.devices.get(key);
         own.is_some_and(|own| own.device.number() == number)
