@@ -11,15 +11,16 @@
 //! -->
 //! ```
 //!
-//! - `table` has a row of headings first, and says last when and where its figures were measured. A line of which nothing was recorded is left out.
+//! - `table` has a row of headings first, and says last when and where its figures were measured.
+//!   A line without recorded figures is left out.
 //! - `text` has neither. If a figure is missing, or of a debug build or of no commit, all of it is left
 //!   out.
 //! - `goals` is the table of goals that are missed, of the goals in `goals.json`.
 //!
-//! Where a figure is missing, there is a dash; a part in `[[` and `]]` of which nothing was
-//! recorded is left out. `for SUITE`, `for SUITE[CONDITIONS]` and `for SUITE by NAME, NAME` repeat
-//! the lines after them, for each row or for the rows that have these values in common; with `for
-//! maybe SUITE` there may be no such row. Lines before are written once.
+//! A missing figure is shown as a dash; a part in `[[` and `]]` without recorded figures is left
+//! out. `for SUITE`, `for SUITE[CONDITIONS]` and `for SUITE by NAME, NAME` repeat the lines after
+//! them, for each row or for the rows that have these values in common; with `for maybe SUITE` there
+//! may be no such row. Lines before are written once.
 
 use std::collections::BTreeSet;
 use std::fs;

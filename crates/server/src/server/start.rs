@@ -44,7 +44,7 @@ const SERVICES_MAX: usize = 64;
 const DESCRIPTORS_RESERVED: u64 = 64;
 
 /// A warning if the system allows fewer open files than `limits.connections.total` needs.
-/// `threads.descriptors` is `None` if there is no limit.
+/// The system sets no limit if `descriptors` is `None`.
 fn too_few(descriptors: Option<u64>, tables: u64, connections_max: usize) -> Option<String> {
     let descriptors = descriptors?;
     let connections = descriptors.saturating_sub(DESCRIPTORS_RESERVED).saturating_mul(tables);

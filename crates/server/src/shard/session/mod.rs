@@ -135,7 +135,7 @@ pub(crate) struct SessionRoom {
     pub(crate) joined_at: u64,
     /// Bytes from the room's shard whose writing is not confirmed yet.
     pub(crate) undelivered: usize,
-    /// A room of another shard was told that the client is blocked.
+    /// Set while a room of another shard knows that the client is blocked.
     pub(crate) told_blocked: bool,
     /// The number of acts that went to the room's shard and are not done.
     pub(crate) acts: u32,
