@@ -102,23 +102,31 @@ pub(crate) struct Finished {
 /// # Errors
 /// The process can't be started, or exits without a record.
 pub(crate) fn run(arguments: &[String]) -> io::Result<Finished> {
+    let (text, is_verified) = printed(arguments, Stdio::inherit())?;
+    let line = text.lines().last().unwrap_or_default().to_owned();
+    let record = serde_json::from_str(&line).map_err(|_| {
+        io::Error::other(format!("`{}` ended without a record", arguments.join(" ")))
+    })?;
+    Ok(Finished { line, record, is_verified })
+}
+
+/// Runs this program with the given arguments. Returns its standard output, and whether it
+/// succeeded. Its standard error goes to `errors`.
+///
+/// # Errors
+/// The process can't be started.
+pub(crate) fn printed(arguments: &[String], errors: Stdio) -> io::Result<(String, bool)> {
     let mut child = Command::new(std::env::current_exe()?)
         .args(arguments)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
-        .stderr(Stdio::inherit())
+        .stderr(errors)
         .spawn()?;
     // Kept open until the child has exited: see `end_with_parent`.
     let input = child.stdin.take();
     let output = child.wait_with_output()?;
     drop(input);
-    let text = String::from_utf8_lossy(&output.stdout);
-    let line = text.lines().last().unwrap_or_default().to_owned();
-    let record = serde_json::from_str(&line).map_err(|_| {
-        let (arguments, status) = (arguments.join(" "), output.status);
-        io::Error::other(format!("`{arguments}` ended with {status} and no record"))
-    })?;
-    Ok(Finished { line, record, is_verified: output.status.success() })
+    Ok((String::from_utf8_lossy(&output.stdout).into_owned(), output.status.success()))
 }
 
 /// Runs a program to its end. Returns what it prints.

@@ -1,11 +1,15 @@
-//! A suite's rows, measured in turn in one process.
+//! A suite's rows, measured in turn, in one process or in several.
 
+use std::io;
+use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use playfield_cli::options::Failure;
+use serde_json::Value;
 
 use super::allocations;
 use super::options::names;
+use super::process;
 use super::report::{Record, Report};
 use super::stats::Samples;
 
@@ -43,15 +47,24 @@ macro_rules! row_options {
                     quick std::time::Duration::from_millis(1)
                     => "round-ms" "N" "duration of one measurement (default 10)",
                     |given| given.milliseconds(1..=10_000);
+                processes: u32 = 3, quick 0
+                    => "processes" "N" "processes that measure, one after the other, as code and
+memory lie differently in each; 0: this one (default 3)",
+                    |given| given.within(0..=100);
                 $($($more)*)?
             }
         }
 
         impl Options {
             fn plan(&self) -> $crate::harness::rounds::Plan<'_> {
-                let Self { row, form, rounds, round, .. } = self;
-                let (row, form) = (row.as_deref(), *form);
-                $crate::harness::rounds::Plan { row, form, rounds: *rounds, round: *round }
+                let Self { row, form, rounds, round, processes, .. } = self;
+                $crate::harness::rounds::Plan {
+                    row: row.as_deref(),
+                    form: *form,
+                    rounds: *rounds,
+                    round: *round,
+                    processes: *processes,
+                }
             }
         }
     };
@@ -66,9 +79,21 @@ pub(crate) struct Plan<'a> {
     pub(crate) rounds: u32,
     /// The duration of a round of one row.
     pub(crate) round: Duration,
+    /// The processes that share the rounds; zero for this one.
+    pub(crate) processes: u32,
 }
 
 impl Plan<'_> {
+    /// The command line of a process that runs its share of the rounds.
+    fn arguments(&self, suite: &str) -> Vec<String> {
+        let mut arguments = ["bench", suite, "--json", "--processes=0"].map(str::to_owned).to_vec();
+        arguments.push(format!("--rounds={}", self.rounds.div_ceil(self.processes)));
+        arguments.push(format!("--round-ms={}", self.round.as_millis()));
+        arguments.extend(self.row.map(|row| format!("--row={row}")));
+        arguments.extend(self.form.map(|form| format!("--form={form}")));
+        arguments
+    }
+
     /// Returns whether this form is to be measured.
     pub(crate) fn has(&self, form: Form) -> bool {
         self.form.is_none_or(|only| only == form)
@@ -88,6 +113,20 @@ pub(crate) trait Body {
     /// Returns the number of verified operations that prove the unverified form correct.
     fn proof(&self) -> u64 {
         1
+    }
+}
+
+impl<B: Body + ?Sized> Body for &B {
+    fn run(&self, form: Form, times: u64) -> Run {
+        (**self).run(form, times)
+    }
+
+    fn at_once(&self) -> f64 {
+        (**self).at_once()
+    }
+
+    fn proof(&self) -> u64 {
+        (**self).proof()
     }
 }
 
@@ -120,6 +159,7 @@ pub(crate) fn run(times: u64, bytes_per_op: usize, mut op: impl FnMut(u64) -> bo
 }
 
 /// A row's result over all rounds.
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Measured {
     /// In the fastest round, as other activity on the machine only adds time.
     pub(crate) ns_per_op: f64,
@@ -131,6 +171,31 @@ pub(crate) struct Measured {
 }
 
 impl Measured {
+    /// The result that a process reports.
+    fn read(record: &Value) -> Option<Self> {
+        Some(Self {
+            ns_per_op: record["ns_per_op"].as_f64()?,
+            ns_per_op_median: record["ns_per_op_median"].as_f64()?,
+            ns_per_op_max: record["ns_per_op_max"].as_f64()?,
+            bytes_per_op: record["bytes_per_op"].as_u64()?,
+            allocations_per_op: record["allocations_per_op"].as_f64(),
+            verified: record["verified"].as_bool()?,
+        })
+    }
+
+    /// The result over several processes: the median is that of their medians.
+    fn over(processes: &[Self]) -> Self {
+        let samples =
+            |figure: fn(&Self) -> f64| Samples::new(processes.iter().map(figure).collect());
+        Self {
+            ns_per_op: samples(|of| of.ns_per_op).percentile(0.0),
+            ns_per_op_median: samples(|of| of.ns_per_op_median).percentile(50.0),
+            ns_per_op_max: samples(|of| of.ns_per_op_max).percentile(100.0),
+            verified: processes.iter().all(|of| of.verified),
+            ..processes[0]
+        }
+    }
+
     pub(crate) fn bytes_per_s(&self) -> f64 {
         self.bytes_per_op as f64 / self.ns_per_op * 1e9
     }
@@ -168,15 +233,43 @@ pub(crate) fn report<B: Body + Copy>(
 ) -> Result<(), Failure> {
     let chosen = rows.into_iter().filter(|(name, _)| plan.row.is_none_or(|row| row == *name));
     let forms = Form::ALL.into_iter().filter(|form| plan.has(*form));
-    let (names, rows): (Vec<_>, Vec<_>) =
-        chosen.flat_map(|(name, body)| forms.clone().map(move |form| (name, (body, form)))).unzip();
-    for (measured, (name, (_, form))) in
-        all(&rows, plan.rounds, plan.round).iter().zip(names.iter().zip(&rows))
-    {
+    let rows: Vec<_> = chosen
+        .flat_map(|(name, body)| forms.clone().map(move |form| (name, (body, form))))
+        .collect();
+    for (measured, (name, (_, form))) in measure(suite, &rows, plan)?.iter().zip(&rows) {
         let record = measured.record(suite, name, *form).measured(figure, value(measured));
         report.add(measured.end(record))?;
     }
     Ok(())
+}
+
+/// Measures these rows of a suite, with their names: here, or in the plan's processes.
+pub(crate) fn measure<B: Body>(
+    suite: &str,
+    rows: &[(&str, (B, Form))],
+    plan: &Plan<'_>,
+) -> Result<Vec<Measured>, Failure> {
+    if plan.processes == 0 {
+        let rows: Vec<_> = rows.iter().map(|(_, (row, form))| (row, *form)).collect();
+        return Ok(all(&rows, plan.rounds, plan.round));
+    }
+    let arguments = plan.arguments(suite);
+    let mut measured = vec![Vec::new(); rows.len()];
+    for _ in 0..plan.processes {
+        // Each would say that the machine is not quiet, and so does this process.
+        let (text, _) = process::printed(&arguments, Stdio::null())?;
+        let records: Vec<Value> =
+            text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
+        for (measured, (name, (_, form))) in measured.iter_mut().zip(rows) {
+            let is_it = |of: &&Value| of["row"] == *name && of["form"] == form.name();
+            let read = records.iter().find(is_it).and_then(Measured::read);
+            measured.push(read.ok_or_else(|| {
+                let command = arguments.join(" ");
+                io::Error::other(format!("`{command}` ended without the row {name:?}"))
+            })?);
+        }
+    }
+    Ok(measured.iter().map(|processes| Measured::over(processes)).collect())
 }
 
 /// Measures all rows, round by round, so that a slow period affects all of them. A round of a row

@@ -51,22 +51,26 @@ const COLUMNS: &[Column] = &[
 
 fn run(options: &Options, report: &mut Report<'_>) -> Result<(), Failure> {
     report.begin(COLUMNS)?;
-    let plan = options.plan();
-    let rows: Vec<(Prepared, Form)> = rows::chosen(plan.row)
+    let mut plan = options.plan();
+    if options.corrupt_one {
+        plan.processes = 0;
+    }
+    let rows: Vec<(&str, (Prepared, Form))> = rows::chosen(plan.row)
         .into_iter()
         .flat_map(|(name, kind)| kind.forms().iter().map(move |form| (name, kind, *form)))
         .filter(|(_, _, form)| plan.has(*form))
-        .map(|(name, kind, form)| (Prepared::new(name, kind, options.corrupt_one), form))
+        .map(|(name, kind, form)| (name, (Prepared::new(kind, options.corrupt_one), form)))
         .collect();
-    let measured = rounds::all(&rows, plan.rounds, plan.round);
+    let measured = rounds::measure("websocket", &rows, &plan)?;
     let copied = |bytes, form| {
-        let place =
-            rows.iter().position(|(row, of)| row.kind == Kind::Memcpy(bytes) && *of == form)?;
+        let place = rows
+            .iter()
+            .position(|(_, (row, of))| row.kind == Kind::Memcpy(bytes) && *of == form)?;
         Some(measured[place].bytes_per_s())
     };
-    for (measured, (row, form)) in measured.iter().zip(&rows) {
+    for (measured, (name, (row, form))) in measured.iter().zip(&rows) {
         let mut record = measured
-            .record("websocket", row.name, *form)
+            .record("websocket", name, *form)
             .measured("mb_per_s", measured.bytes_per_s() / 1e6);
         if let Kind::Frames(bytes) = row.kind
             && let Some(copied) = copied(bytes, *form)

@@ -38,21 +38,20 @@ impl Kind {
 
 /// A row with everything it needs.
 pub(super) struct Prepared {
-    pub(super) name: &'static str,
     pub(super) kind: Kind,
     body: Box<dyn Body>,
 }
 
 impl Prepared {
     /// `corrupt_one` corrupts one byte of the input.
-    pub(super) fn new(name: &'static str, kind: Kind, corrupt_one: bool) -> Self {
+    pub(super) fn new(kind: Kind, corrupt_one: bool) -> Self {
         let body: Box<dyn Body> = match kind {
             Kind::Frames(bytes) => Box::new(Read(Stream::new(bytes, corrupt_one))),
             Kind::Memcpy(bytes) => Box::new(Memcpy(Stream::new(bytes, corrupt_one))),
             Kind::Compress(context, level) => Box::new(Compress { context, level, corrupt_one }),
             Kind::Inflate(context, level) => Box::new(Inflate::new(context, level, corrupt_one)),
         };
-        Self { name, kind, body }
+        Self { kind, body }
     }
 }
 
@@ -70,7 +69,7 @@ impl Body for Prepared {
 pub(crate) fn compressing() -> Vec<(&'static str, Box<dyn Body>)> {
     let rows =
         ALL.iter().filter(|(_, kind)| matches!(kind, Kind::Compress(..) | Kind::Inflate(..)));
-    rows.map(|(name, kind)| (*name, Prepared::new(name, *kind, false).body)).collect()
+    rows.map(|(name, kind)| (*name, Prepared::new(*kind, false).body)).collect()
 }
 
 /// The compressed size of messages, relative to their own, of a row that has one.
