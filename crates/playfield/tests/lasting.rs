@@ -1,16 +1,17 @@
 //! Rooms that outlive the process, on a running node.
 
 use std::future::poll_fn;
+use std::pin::Pin;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex};
-use std::task::{Poll, Waker};
+use std::task::{Poll, Wake, Waker};
 use std::thread;
 
 use playfield::client::{self, Connection, Creation, Dynamic, Room as Joined};
 use playfield::prelude::*;
 use playfield::store::{Completion, DiskStore, Loaded, MemoryStore, Store, Stored};
-use playfield::{Config, Running};
+use playfield::{Config, NodeHandle, Running};
 use serde_json::json;
 
 #[derive(State, Default)]
@@ -366,6 +367,47 @@ fn a_saved_room_is_found_by_its_code_however_that_is_written() {
         });
     }
     assert_eq!(saves.len(), 2);
+}
+
+/// Looks for a room, by its code in lower case, while the program is told that it is open.
+struct LooksWhenTold {
+    handle: NodeHandle,
+    code: String,
+    found: SyncSender<Option<String>>,
+}
+
+impl Wake for LooksWhenTold {
+    fn wake(self: Arc<Self>) {
+        let found = self.handle.find("page", &self.code.to_lowercase());
+        self.found.send(found).unwrap();
+    }
+}
+
+#[test]
+fn a_room_is_in_the_directory_with_its_code_before_the_program_is_told() {
+    let saves = MemoryStore::new();
+    let runtime = runtime();
+    let server = || Server::new().room::<Page>("page").store(saves.clone());
+    let running = server().start(config()).unwrap();
+    let code = runtime.block_on(async {
+        let ann = connect(&running, "Ann").await;
+        let room = ann.create_dynamic("page", Creation::new().code(), None).await.unwrap();
+        room.request("Write", &json!({ "text": "Hello" })).await.unwrap();
+        room.key().unwrap().to_owned()
+    });
+    running.shutdown();
+
+    let running = server().start(config()).unwrap();
+    let mut opening = running.handle().find_or_create::<Page>(&code, &());
+    let (found, is_found) = sync_channel(1);
+    let waker = Arc::new(LooksWhenTold { handle: running.handle(), code, found }).into();
+    let polled = Pin::new(&mut opening).poll(&mut std::task::Context::from_waker(&waker));
+    // It may be open already.
+    if polled.is_pending() {
+        let found = is_found.recv().unwrap();
+        assert_eq!(found, Some(opening.wait().unwrap()));
+    }
+    running.shutdown();
 }
 
 #[test]

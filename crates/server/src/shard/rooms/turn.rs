@@ -208,7 +208,6 @@ impl RoomHost {
     }
 
     pub(in crate::shard) fn settle_room(&mut self, below: &mut Below<'_>, key: RoomKey) {
-        self.answer_if_open(below, key);
         let Some(hosted) = self.rooms.get_mut(key) else { return };
         hosted.touched = false;
         if hosted.admitted > 0 {
@@ -218,6 +217,13 @@ impl RoomHost {
                 below.env.node.directory.seated(hosted.id, hosted.room.summary());
             }
         }
+        if *hosted.room.summary() != hosted.published {
+            hosted.published.clone_from(hosted.room.summary());
+            below.env.node.directory.publish(hosted.id, &hosted.published);
+        }
+        // Last: those who are told that the room is open may look for it at once.
+        self.answer_if_open(below, key);
+        let Some(hosted) = self.rooms.get_mut(key) else { return };
         match hosted.room.stage() {
             Stage::Open if hosted.is_unfounded() => return self.end_unless_founded(below, key),
             Stage::Open => {}
@@ -228,10 +234,6 @@ impl RoomHost {
             }
             Stage::Finishing => (hosted.ticks, hosted.syncs) = (None, None),
             Stage::Ended => return self.drop_room(below, key),
-        }
-        if *hosted.room.summary() != hosted.published {
-            hosted.published.clone_from(hosted.room.summary());
-            below.env.node.directory.publish(hosted.id, &hosted.published);
         }
         hosted.wake_at = hosted.room.wake_at();
         if hosted.rests && !hosted.is_at_rest() {
