@@ -5,7 +5,7 @@ use playfield_wire::ErrorCode;
 
 use crate::service::{Answered, Command};
 use crate::shard::Shard;
-use crate::shard::frames::{self, Frame};
+use crate::shard::frames::Frame;
 use crate::shard::keys::ConnectionKey;
 use crate::shard::mail::ShardMail;
 use crate::shard::mail::user::UserMail;
@@ -139,7 +139,7 @@ impl Shard {
     /// Does what rooms and sessions of another shard say, in this order.
     fn take_frames(&mut self, mut frames: &[u8]) {
         loop {
-            match frames::next(&mut frames, self.env.shard, self.env.now) {
+            match Frame::next(&mut frames) {
                 Ok(Some(Frame::Session(stay, what))) => outlet!(self).hear(stay, what),
                 Ok(Some(Frame::Member(seat, what))) => {
                     self.host.heard(&mut below!(self), seat, what);

@@ -2,8 +2,9 @@
 //! they are about. They hold no reference and no key of anything but the two ends, so that a link
 //! to another node can carry them as they are.
 //!
-//! A frame is its length, a tag, the address of its receiver, and what its kind adds. A session is
-//! named by its connection and the room's number in the session, a member by its room and its seat.
+//! A frame is its length, its receiver, and what it says: the [parts](part) of each kind stand in
+//! one table. A session is named by its connection and the room's number in the session, a member
+//! by its room and its seat.
 //! Frames of one shard for another leave in the order in which they were written, in one piece of
 //! mail or in several, between other mail in its order; and the other shard does what they say in
 //! that order.
@@ -13,21 +14,18 @@
 //! frames that come late are about nothing, and change nothing. What is asked of a room for one
 //! return of a client is answered with the number of that return.
 
-mod to_member;
+mod part;
 mod to_session;
 
-use std::time::Duration;
-
 use playfield_wire::reader::Reader;
-use playfield_wire::writer::put_varint;
 use playfield_wire::{DecodeError, RoomNumber};
 
+use crate::shard::connection::Kind;
 use crate::shard::keys::{ConnectionKey, Seat};
 use crate::shard::mail::member::ToMember;
-use crate::shard::slab::Key;
+use part::Part;
 
-pub(crate) use to_member::put_to_member;
-pub(crate) use to_session::{ToSession, put_message};
+pub(crate) use to_session::ToSession;
 
 /// A frame, and its receiver.
 #[derive(Debug, PartialEq)]
@@ -46,89 +44,71 @@ pub(crate) struct Stay {
     pub(crate) room: RoomNumber,
 }
 
-impl Stay {
-    fn address(self) -> [u64; 2] {
-        [self.connection.bits(), u64::from(self.room.0)]
-    }
-}
-
 /// The bytes of a frame's length.
 const LENGTH_BYTES: usize = 4;
 
-/// Tags from here on are of frames for members.
-const MEMBER: u8 = 0x80;
-
-/// Appends a frame with this tag, address and content.
-#[inline]
-fn put<T>(
-    out: &mut Vec<u8>,
-    tag: u8,
-    address: [u64; 2],
-    content: impl FnOnce(&mut Vec<u8>) -> T,
-) -> T {
-    let start = out.len();
-    out.extend_from_slice(&[0; LENGTH_BYTES]);
-    out.push(tag);
-    address.into_iter().for_each(|part| put_varint(out, part));
-    let written = content(out);
-    // No message has 4 GiB: the limit of what waits for a client is a quarter of that.
-    let length = u32::try_from(out.len() - start - LENGTH_BYTES).unwrap_or(u32::MAX);
-    out[start..start + LENGTH_BYTES].copy_from_slice(&length.to_le_bytes());
-    written
-}
-
-/// Takes the next frame off the front; `None` at the end. `shard` is this shard, and `now` its time.
-///
-/// # Errors
-/// If the bytes are no frame.
-pub(crate) fn next<'a>(
-    bytes: &mut &'a [u8],
-    shard: u16,
-    now: Duration,
-) -> Result<Option<Frame<'a>>, DecodeError> {
-    if bytes.is_empty() {
-        return Ok(None);
+impl<'a> Frame<'a> {
+    /// Appends the frame.
+    pub(crate) fn append(&self, out: &mut Vec<u8>) {
+        self.append_with(out, |_| ());
     }
-    let mut reader = Reader::new(bytes);
-    let mut length = [0; LENGTH_BYTES];
-    length.copy_from_slice(reader.take(LENGTH_BYTES)?);
-    let frame = reader.take(u32::from_le_bytes(length) as usize)?;
-    *bytes = reader.rest();
 
-    let mut reader = Reader::new(frame);
-    let (tag, first) = (reader.u8()?, reader.varint()?);
-    let frame = if tag < MEMBER {
-        let stay =
-            Stay { connection: Key::from_bits(first), room: RoomNumber(number(&mut reader)?) };
-        Frame::Session(stay, to_session::content(tag, stay, &mut reader, now)?)
-    } else {
-        let (room, member) = (Key::from_bits(first), Key::from_bits(reader.varint()?));
-        Frame::Member(Seat { shard, room, member }, to_member::content(tag, &mut reader)?)
+    /// Appends the frame, which ends with the bytes that `rest` appends.
+    #[inline]
+    fn append_with<T>(&self, out: &mut Vec<u8>, rest: impl FnOnce(&mut Vec<u8>) -> T) -> T {
+        let start = out.len();
+        out.extend_from_slice(&[0; LENGTH_BYTES]);
+        self.put(out);
+        let appended = rest(out);
+        // No message has 4 GiB: the limit of what waits for a client is a quarter of that.
+        let length = u32::try_from(out.len() - start - LENGTH_BYTES).unwrap_or(u32::MAX);
+        out[start..start + LENGTH_BYTES].copy_from_slice(&length.to_le_bytes());
+        appended
+    }
+
+    /// Takes the next frame off the front; `None` at the end.
+    ///
+    /// # Errors
+    /// If the bytes are no frame.
+    pub(crate) fn next(bytes: &mut &'a [u8]) -> Result<Option<Self>, DecodeError> {
+        if bytes.is_empty() {
+            return Ok(None);
+        }
+        let mut reader = Reader::new(bytes);
+        let mut length = [0; LENGTH_BYTES];
+        length.copy_from_slice(reader.take(LENGTH_BYTES)?);
+        let frame = reader.take(u32::from_le_bytes(length) as usize)?;
+        *bytes = reader.rest();
+
+        let mut reader = Reader::new(frame);
+        let frame = Self::take(&mut reader)?;
+        reader.finish()?;
+        Ok(Some(frame))
+    }
+}
+
+/// Appends a message for the client, which is what `write` appends, or nothing if it answers
+/// `false`. The answer is how many bytes the message has.
+#[inline]
+pub(crate) fn append_message(
+    out: &mut Vec<u8>,
+    stay: Stay,
+    kind: Kind,
+    write: impl FnOnce(&mut Vec<u8>) -> bool,
+) -> Option<usize> {
+    let what = match kind {
+        Kind::Counted(_) => ToSession::Counted(&[]),
+        Kind::Fleeting => ToSession::Fleeting(&[]),
     };
-    reader.finish()?;
-    Ok(Some(frame))
-}
-
-fn number<T: TryFrom<u64>>(reader: &mut Reader<'_>) -> Result<T, DecodeError> {
-    let value = reader.varint()?;
-    T::try_from(value).map_err(|_| {
-        DecodeError::new(reader.offset(), format!("the number {value} of a frame is too large"))
-    })
-}
-
-/// A number that may be missing: one more than it is, or 0.
-fn put_optional(out: &mut Vec<u8>, number: Option<u32>) {
-    put_varint(out, number.map_or(0, |number| 1 + u64::from(number)));
-}
-
-fn optional(reader: &mut Reader<'_>) -> Result<Option<u32>, DecodeError> {
-    let Some(value) = reader.varint()?.checked_sub(1) else { return Ok(None) };
-    let too_large = || DecodeError::new(reader.offset(), "a number of a frame is too large");
-    u32::try_from(value).map(Some).map_err(|_| too_large())
-}
-
-fn unknown(reader: &Reader<'_>, what: &str) -> DecodeError {
-    DecodeError::new(reader.offset(), format!("a frame with an unknown {what}"))
+    let start = out.len();
+    let bytes = Frame::Session(stay, what).append_with(out, |out| {
+        let start = out.len();
+        write(out).then(|| out.len() - start)
+    });
+    if bytes.is_none() {
+        out.truncate(start);
+    }
+    bytes
 }
 
 #[cfg(test)]
@@ -142,17 +122,14 @@ mod tests {
     use playfield_wire::message::MessageRef;
     use playfield_wire::{ErrorCode, RequestNumber, RoomNumber};
 
-    use super::{Frame, LENGTH_BYTES, Stay, ToSession, next, put_message, put_to_member};
+    use super::{Frame, LENGTH_BYTES, Stay, ToSession, append_message};
     use crate::addresses::AddressName;
-    use crate::config::RateLimit;
-    use crate::shard::allowance::{Allowance, Rate};
     use crate::shard::connection::Kind;
     use crate::shard::keys::Seat;
     use crate::shard::mail::Act;
     use crate::shard::mail::member::{Farewell, ResumeCopy, ToMember};
     use crate::shard::slab::Key;
 
-    const NOW: Duration = Duration::from_secs(7);
     const SHARD: u16 = 500;
     const ROOM: RoomNumber = RoomNumber(300);
     const COUNTED: Kind = Kind::Counted(Some(ROOM));
@@ -167,22 +144,19 @@ mod tests {
     }
 
     fn to_session() -> Vec<ToSession<'static>> {
-        let mut snapshots = Allowance::default();
-        snapshots.take(NOW, Rate::new("x", RateLimit::per_second(3)));
-        let none = ToSession::Left { snapshots: Allowance::default(), answered: None };
         vec![
             ToSession::Seated(seat(u64::MAX)),
             ToSession::Joined(b"joined"),
-            ToSession::Message(COUNTED, b"event"),
-            ToSession::Message(Kind::Fleeting, b"patch"),
+            ToSession::Counted(b"event"),
+            ToSession::Fleeting(b"patch"),
             ToSession::Lost,
             ToSession::Done,
             ToSession::Took(Duration::from_nanos(70_000)),
             ToSession::Holds { before: 0, after: 1 << 33 },
             ToSession::CopyResumed { number: u32::MAX, body: b"" },
             ToSession::Doom { code: ErrorCode::TooSlow, text: "too slow", unless_away: true },
-            ToSession::Left { snapshots, answered: Some(RequestNumber(0)) },
-            none,
+            ToSession::Left { snapshots: [1, u64::MAX], answered: Some(RequestNumber(0)) },
+            ToSession::Left { snapshots: [0, 0], answered: None },
         ]
     }
 
@@ -219,58 +193,60 @@ mod tests {
         ]
     }
 
-    fn put_all() -> Vec<u8> {
+    fn all() -> Vec<Frame<'static>> {
+        let to_session = (0..).zip(to_session());
+        let to_session = to_session.map(|(bits, what)| Frame::Session(stay(bits << 31), what));
+        let to_member = (0..).zip(to_member());
+        let to_member = to_member.map(|(bits, what)| Frame::Member(seat(bits << 31), what));
+        to_session.chain(to_member).collect()
+    }
+
+    fn append_all() -> Vec<u8> {
         let mut bytes = Vec::new();
-        for (bits, frame) in (0..).zip(to_session()) {
-            frame.put(&mut bytes, stay(bits << 31), NOW);
-        }
-        for (bits, frame) in (0..).zip(to_member()) {
-            put_to_member(&mut bytes, seat(bits << 31), &frame);
-        }
+        all().iter().for_each(|frame| frame.append(&mut bytes));
         bytes
     }
 
     #[test]
     fn frames_come_out_as_they_went_in() {
-        let (bytes, mut taken) = (put_all(), Vec::new());
+        let (bytes, mut taken) = (append_all(), Vec::new());
         let mut rest = &bytes[..];
-        while let Some(frame) = next(&mut rest, SHARD, NOW).unwrap() {
+        while let Some(frame) = Frame::next(&mut rest).unwrap() {
             taken.push(frame);
         }
-        let to_session = (0..).zip(to_session());
-        let to_session = to_session.map(|(bits, frame)| Frame::Session(stay(bits << 31), frame));
-        let to_member = (0..).zip(to_member());
-        let to_member = to_member.map(|(bits, frame)| Frame::Member(seat(bits << 31), frame));
-        assert_eq!(taken, to_session.chain(to_member).collect::<Vec<_>>());
+        assert_eq!(taken, all());
     }
 
     #[test]
     fn a_message_that_is_not_written_leaves_nothing() {
-        let mut bytes = put_all();
+        let mut bytes = append_all();
         let before = bytes.clone();
         for is_written in [false, true] {
             assert_eq!(bytes, before);
-            let written = put_message(&mut bytes, stay(0), COUNTED, |out| {
+            let written = append_message(&mut bytes, stay(0), COUNTED, |out| {
                 out.extend_from_slice(b"body");
                 is_written
             });
             assert_eq!(written, is_written.then_some(4));
         }
         let mut last = &bytes[before.len()..];
-        let expected = Frame::Session(stay(0), ToSession::Message(COUNTED, b"body"));
-        assert_eq!(next(&mut last, SHARD, NOW), Ok(Some(expected)));
+        let expected = Frame::Session(stay(0), ToSession::Counted(b"body"));
+        assert_eq!(Frame::next(&mut last), Ok(Some(expected)));
     }
 
     #[test]
     fn bytes_that_are_no_frame_are_refused() {
-        let bytes = put_all();
+        let bytes = append_all();
         let first = LENGTH_BYTES + usize::from(bytes[0]);
-        let refuses = |bytes: &[u8]| next(&mut &*bytes, SHARD, NOW).is_err();
+        let refuses = |bytes: &[u8]| Frame::next(&mut &*bytes).is_err();
         assert!((1..first).all(|length| refuses(&bytes[..length])));
-        for tag in (11..0x80).chain(0x8B..=u8::MAX) {
-            let mut unknown = bytes[..first].to_vec();
-            unknown[LENGTH_BYTES] = tag;
-            assert!(refuses(&unknown), "{tag}");
+        // Of the first frame, the tags of its receiver, and of what it says to a session.
+        for (place, tags) in [(0, 2), (4, 11)] {
+            for tag in tags..=u8::MAX {
+                let mut unknown = bytes[..first].to_vec();
+                unknown[LENGTH_BYTES + place] = tag;
+                assert!(refuses(&unknown), "{tag}");
+            }
         }
         let mut longer = bytes[..first].to_vec();
         longer[0] += 1;

@@ -227,7 +227,7 @@ impl RoomHost {
     /// On the room's shard: an act of a member elsewhere was done.
     fn note_done(&mut self, below: &mut Below<'_>, room: RoomKey, key: MemberKey) {
         if let Some(link) = self.remote_link(room, key) {
-            link.put(below.outbound, below.env.now, &ToSession::Done);
+            link.put(below.outbound, ToSession::Done);
         }
     }
 

@@ -19,7 +19,7 @@ use crate::directory::{Choice, Plan};
 use crate::room_id::RoomId;
 use crate::shard::allowance::Rate;
 use crate::shard::connection::patience::Patience;
-use crate::shard::frames::{Stay, ToSession};
+use crate::shard::frames::{Frame, Stay, ToSession};
 use crate::shard::keys::{ConnectionKey, Seat, link};
 use crate::shard::mail::ShardMail;
 use crate::shard::mail::join::{
@@ -458,8 +458,9 @@ impl Outlet<'_> {
         if shard == self.env.shard {
             self.seated(connection, number, seat);
         } else {
-            let (stay, now) = (Stay { connection, room: number }, self.env.now);
-            self.outbound.frames(shard, |out| ToSession::Seated(seat).put(out, stay, now));
+            let stay = Stay { connection, room: number };
+            let frame = Frame::Session(stay, ToSession::Seated(seat));
+            self.outbound.frames(shard, |out| frame.append(out));
         }
     }
 

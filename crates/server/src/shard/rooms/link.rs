@@ -17,7 +17,7 @@ use playfield_wire::{ErrorCode, Format, RequestNumber};
 use crate::addresses::Address;
 use crate::config::Config;
 use crate::shard::connection::{Connection, Kind, unread};
-use crate::shard::frames::{Stay, ToSession, put_message};
+use crate::shard::frames::{Frame, Stay, ToSession, append_message};
 use crate::shard::keys::{ConnectionKey, RoomKey};
 use crate::shard::mail::Act;
 use crate::shard::mail::member::ResumeCopy;
@@ -101,8 +101,8 @@ impl RemoteLink {
         self.earlier = self.earlier.saturating_sub(bytes);
     }
 
-    pub(crate) fn put(&self, outbound: &mut Outbound, now: Duration, frame: &ToSession<'_>) {
-        outbound.frames(self.shard, |out| frame.put(out, self.stay, now));
+    pub(crate) fn put(&self, outbound: &mut Outbound, what: ToSession<'_>) {
+        outbound.frames(self.shard, |out| Frame::Session(self.stay, what).append(out));
     }
 
     /// Appends a message, which is what `write` appends, or nothing if it answers `false`.
@@ -113,7 +113,8 @@ impl RemoteLink {
         kind: Kind,
         write: impl FnOnce(&mut Vec<u8>) -> bool,
     ) -> bool {
-        let appended = outbound.frames(self.shard, |out| put_message(out, self.stay, kind, write));
+        let appended =
+            outbound.frames(self.shard, |out| append_message(out, self.stay, kind, write));
         self.count(turn, appended.unwrap_or(0));
         appended.is_some()
     }
@@ -189,7 +190,7 @@ impl Delivery<'_> {
                 let mut body = Vec::new();
                 joined.encode(member.format, &mut body);
                 link.count(self.env.turn, body.len());
-                link.put(self.outbound, self.env.now, &ToSession::Joined(&body));
+                link.put(self.outbound, ToSession::Joined(&body));
                 self.queues.traffic.sent(room, body.len());
             }
         }
@@ -208,7 +209,7 @@ impl Delivery<'_> {
         member.events += 1;
         if !self.has_space(&member.link, payload.len() + EVENT_HEADER_BYTES_MAX) {
             if let MemberLink::Remote(link) = &member.link {
-                link.put(self.outbound, self.env.now, &ToSession::Lost);
+                link.put(self.outbound, ToSession::Lost);
             }
             return self.doom(&mut member.link, true);
         }
@@ -299,7 +300,7 @@ impl Delivery<'_> {
                 self.outlet().holds_events(stay, before, after);
             }
             MemberLink::Remote(link) => {
-                link.put(self.outbound, self.env.now, &ToSession::Holds { before, after });
+                link.put(self.outbound, ToSession::Holds { before, after });
             }
         }
     }
@@ -310,7 +311,7 @@ impl Delivery<'_> {
             MemberLink::Local(connection) => self.links.charge(*connection, self.env.now, time),
             MemberLink::Remote(_) if time == Duration::ZERO => {}
             MemberLink::Remote(link) => {
-                link.put(self.outbound, self.env.now, &ToSession::Took(time));
+                link.put(self.outbound, ToSession::Took(time));
             }
         }
     }
@@ -339,7 +340,7 @@ impl Delivery<'_> {
             MemberLink::Local(connection) => self.links.doom(self.env, *connection, code, text),
             MemberLink::Remote(link) => {
                 let doom = ToSession::Doom { code, text: &text, unless_away };
-                link.put(self.outbound, self.env.now, &doom);
+                link.put(self.outbound, doom);
             }
         }
     }
@@ -355,8 +356,9 @@ impl Delivery<'_> {
                 }
             }
             MemberLink::Remote(link) => {
-                let left = ToSession::Left { snapshots: *snapshots, answered };
-                link.put(self.outbound, self.env.now, &left);
+                let snapshots = snapshots.remaining(self.env.now);
+                let left = ToSession::Left { snapshots, answered };
+                link.put(self.outbound, left);
             }
         }
     }

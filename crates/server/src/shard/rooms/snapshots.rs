@@ -139,7 +139,7 @@ impl RoomHost {
         let MemberLink::Remote(link) = &mut member.link else { return };
         link.resume_copy = None;
         let answer = ToSession::CopyResumed { number: resume_copy.number, body: &body };
-        link.put(below.outbound, below.env.now, &answer);
+        link.put(below.outbound, answer);
     }
 
     /// The message that brings the copy of a client that has come back up to date: a patch from the

@@ -10,7 +10,7 @@ use playfield_wire::{ErrorCode, Format, RequestNumber, RoomNumber, excerpt};
 use crate::directory::keys::Key;
 use crate::shard::allowance::Rate;
 use crate::shard::connection::share::{WORK_OF_NODE, WORK_OF_ROOM};
-use crate::shard::frames::put_to_member;
+use crate::shard::frames::Frame;
 use crate::shard::keys::{ConnectionKey, Seat};
 use crate::shard::mail::Act;
 use crate::shard::mail::join::{Reading, RoomSpec};
@@ -148,7 +148,7 @@ impl Outlet<'_> {
             }
             connection.pause.acts = session.has_acts_enough();
         }
-        self.outbound.frames(shard, |out| put_to_member(out, seat, &ToMember::Act(act)));
+        self.outbound.frames(shard, |out| Frame::Member(seat, ToMember::Act(act)).append(out));
     }
 
     pub(in crate::shard) fn list(

@@ -5,7 +5,7 @@ use playfield_wire::{ErrorCode, RequestNumber};
 use crate::shard::allowance::Allowance;
 use crate::shard::connection::Kind;
 use crate::shard::env::SHUTTING_DOWN;
-use crate::shard::frames::{Stay, ToSession, put_to_member};
+use crate::shard::frames::{Frame, Stay, ToSession};
 use crate::shard::keys::{ConnectionKey, Seat};
 use crate::shard::mail::ShardMail;
 use crate::shard::mail::join::{Departure, Purpose};
@@ -26,7 +26,8 @@ impl Outlet<'_> {
                 self.pass_on(stay, Kind::Counted(Some(number)), body);
                 self.sessions.told_joined(key, number);
             }
-            ToSession::Message(kind, body) => self.pass_on(stay, kind, body),
+            ToSession::Counted(body) => self.pass_on(stay, Kind::Counted(Some(number)), body),
+            ToSession::Fleeting(body) => self.pass_on(stay, Kind::Fleeting, body),
             ToSession::Lost => self.lose_message(key, number),
             ToSession::Done => {
                 if let Some(room) = self.stay_mut(stay) {
@@ -45,6 +46,7 @@ impl Outlet<'_> {
                 }
             }
             ToSession::Left { snapshots, answered } => {
+                let snapshots = Allowance::with_remaining(snapshots, self.env.now);
                 self.left_elsewhere(stay, snapshots, answered);
             }
         }
@@ -115,8 +117,8 @@ impl Outlet<'_> {
                 && seat.shard != self.env.shard
                 && !std::mem::replace(&mut of.told_blocked, true)
             {
-                self.outbound
-                    .frames(seat.shard, |out| put_to_member(out, seat, &ToMember::Blocked));
+                let frame = Frame::Member(seat, ToMember::Blocked);
+                self.outbound.frames(seat.shard, |out| frame.append(out));
                 if let Some(connection) = self.links.get_mut(key) {
                     connection.owes_receipts = true;
                 }
@@ -133,8 +135,8 @@ impl Outlet<'_> {
             if let Some(seat) = of.seat
                 && (bytes > 0 || was_blocked)
             {
-                let received = ToMember::Received(bytes);
-                self.outbound.frames(seat.shard, |out| put_to_member(out, seat, &received));
+                let frame = Frame::Member(seat, ToMember::Received(bytes));
+                self.outbound.frames(seat.shard, |out| frame.append(out));
             }
         }
     }
@@ -144,7 +146,7 @@ impl Outlet<'_> {
         if seat.shard == self.env.shard {
             self.outbound.effects.push_back(Effect::Mail(ShardMail::Member(seat, what)));
         } else {
-            self.outbound.frames(seat.shard, |out| put_to_member(out, seat, &what));
+            self.outbound.frames(seat.shard, |out| Frame::Member(seat, what).append(out));
         }
     }
 
