@@ -543,9 +543,20 @@ pub fn write_event(
         put_varint(out, index.into());
         out.extend_from_slice(payload);
     } else {
-        let message = MessageRef::Name(name.into());
-        Event { room, sequence, version, message, payload: payload.into() }.encode(format, out);
+        write_event_tree(format, out, (room, sequence, version), name, payload);
     }
+}
+
+#[inline(never)]
+fn write_event_tree(
+    format: Format,
+    out: &mut Vec<u8>,
+    (room, sequence, version): (RoomNumber, u64, u64),
+    name: &str,
+    payload: &[u8],
+) {
+    let message = MessageRef::Name(name.into());
+    Event { room, sequence, version, message, payload: payload.into() }.encode(format, out);
 }
 
 /// Appends a `reply`.

@@ -139,16 +139,26 @@ macro_rules! messages {
                     Format::Packed => {
                         let mut reader = $crate::reader::Reader::new(body);
                         let kind = $Kind::from_number(reader.u8()?)?;
-                        let message = Self::fields(kind, &mut reader);
-                        if message.is_ok() {
-                            reader.finish()?;
-                        }
-                        // As it is: unwrapped and wrapped again it would be copied.
-                        message
+                        Self::decode_packed(kind, reader)
                     }
                     Format::Msgpack => Self::decode_tree(RawMsgpack::of_message(body)),
                     Format::Json => Self::decode_tree(RawJson::of_message(body)?),
                 }
+            }
+
+            #[inline]
+            fn decode_packed(
+                kind: $Kind,
+                mut reader: $crate::reader::Reader<$life>,
+            ) -> Result<Self, DecodeError> {
+                // One value, made where it is returned: any other would be copied.
+                let mut message = Self::fields(kind, &mut reader);
+                if message.is_ok()
+                    && let Err(error) = reader.finish()
+                {
+                    message = Err(error);
+                }
+                message
             }
 
             fn decode_tree<R: $crate::tree::members::Raw<$life>>(
