@@ -16,8 +16,7 @@ use crate::reservation::{Reserved, check_wait};
 use crate::round_trips::RoundTrips;
 use crate::timers::Timers;
 use crate::{
-    Creator, Error, InternalMessage, Player, Reservation, Result, RoomSummary, SeatFor, Sender,
-    room_full,
+    Creator, Error, InternalMessage, Reservation, Result, RoomSummary, SeatFor, Sender, room_full,
 };
 
 /// Sets the generator of ids apart from that of the room.
@@ -33,9 +32,6 @@ pub const PENDING_MAX: usize = 65_536;
 pub const METADATA_MAX: usize = 16;
 /// The longest key or value of a room's metadata, in bytes.
 pub const METADATA_BYTES_MAX: usize = 256;
-
-/// The players in a room, in the order in which they joined.
-pub(crate) type Seats = BTreeMap<PlayerId, Player>;
 
 /// The parts of a room beside its state and its players. All of it follows from the room's inputs,
 /// so that rooms are deterministic.

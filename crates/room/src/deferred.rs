@@ -172,8 +172,8 @@ impl Replies {
 
     /// This request is about to be handled.
     #[inline]
-    pub(crate) fn begin(&mut self, asker: Option<Asker>) {
-        self.asker = asker;
+    pub(crate) fn begin(&mut self, asker: Asker) {
+        self.asker = Some(asker);
     }
 
     /// Its handler has returned; `is_deferred` if it says that the reply comes later.

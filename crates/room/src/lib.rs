@@ -28,6 +28,7 @@ mod reservation;
 mod room;
 mod room_type;
 mod round_trips;
+mod seats;
 pub mod sim;
 mod store;
 mod timers;

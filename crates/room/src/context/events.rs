@@ -27,7 +27,7 @@ impl<'a, R> Context<'a, R> {
         let mut encoded = [false; Format::ALL.len()];
         for id in players {
             let joining = self.joining.filter(|player| player.id == id);
-            if let Some(player) = self.seats.get(&id).or(joining) {
+            if let Some(player) = self.player(id).or(joining) {
                 self.emit_one(event, player, &mut encoded);
             }
         }
@@ -40,7 +40,7 @@ impl<'a, R> Context<'a, R> {
 
     fn emit_each<E: EventOf<R>>(&mut self, event: &E, to: impl Fn(PlayerId) -> bool) {
         let mut encoded = [false; Format::ALL.len()];
-        for player in self.seats.values().filter(|player| to(player.id)) {
+        for player in self.seats.iter().filter(|player| to(player.id)) {
             self.emit_one(event, player, &mut encoded);
         }
     }

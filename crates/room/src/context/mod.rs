@@ -14,10 +14,11 @@ use std::time::Duration;
 use playfield_state::PlayerId;
 use playfield_wire::ErrorCode;
 
-use crate::context_state::{ContextState, Effect, METADATA_BYTES_MAX, METADATA_MAX, Seats};
+use crate::context_state::{ContextState, Effect, METADATA_BYTES_MAX, METADATA_MAX};
 use crate::message::{RATE_MULTIPLE, REFUSALS_MIN};
 use crate::random::Random;
 use crate::rate::{Limit, Rate, Verdict};
+use crate::seats::Seats;
 use crate::{Error, Player, Result, RoomOutput};
 
 /// Everything that a room's callbacks can do beside changing the state: the time, randomness, the
@@ -106,6 +107,8 @@ pub struct Context<'a, R> {
     context: &'a mut ContextState,
     out: &'a mut dyn RoomOutput,
     joining: Option<&'a Player>,
+    /// The player whose message is handled.
+    caller: Option<&'a Player>,
     room: PhantomData<fn() -> R>,
 }
 
@@ -116,7 +119,17 @@ impl<'a, R> Context<'a, R> {
         out: &'a mut dyn RoomOutput,
         joining: Option<&'a Player>,
     ) -> Self {
-        Self { seats, context, out, joining, room: PhantomData }
+        Self { seats, context, out, joining, caller: None, room: PhantomData }
+    }
+
+    /// The same for a message of a player in the room.
+    pub(crate) fn called_by(
+        caller: &'a Player,
+        seats: &'a Seats,
+        context: &'a mut ContextState,
+        out: &'a mut dyn RoomOutput,
+    ) -> Self {
+        Self { seats, context, out, joining: None, caller: Some(caller), room: PhantomData }
     }
 
     /// Returns the time since the room was created.
@@ -154,12 +167,13 @@ impl<'a, R> Context<'a, R> {
     /// All players, in the order in which they joined. In `join` this includes the new player; in
     /// `leave` it no longer includes the old one.
     pub fn players(&self) -> impl Iterator<Item = &'a Player> + use<'a, R> {
-        self.seats.values()
+        self.seats.iter()
     }
 
     /// The player with this number; `None` if they are not in the room.
     pub fn player(&self, id: PlayerId) -> Option<&'a Player> {
-        self.seats.get(&id)
+        // Most often the caller is asked for, who need not be searched.
+        self.caller.filter(|player| player.id == id).or_else(|| self.seats.get(id))
     }
 
     /// Returns the time that a message to this player's client and back takes: the node sends

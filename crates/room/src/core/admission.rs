@@ -33,7 +33,7 @@ impl<R: Room> RoomCore<R> {
             return false;
         }
         let waiting = self.waiting.values().map(|waiting| &waiting.player);
-        self.seats.values().chain(waiting).any(|other| other.user == entrant.user)
+        self.seats.iter().chain(waiting).any(|other| other.user == entrant.user)
     }
 
     /// Frees reserved seats whose time has run out.

@@ -12,8 +12,8 @@ use crate::context_state::Subject;
 use crate::deferred::{Asker, DEFERRED_MAX, Fate};
 use crate::message::{AskId, Call};
 use crate::{
-    Admission, AnyRoom, Context, EndReason, Entrant, Error, LeaveReason, Mail, Operation, Player,
-    Reservation, Result, Room, RoomOutput, RoomSummary, SeatFor, Stage, Undone,
+    Admission, AnyRoom, Context, EndReason, Entrant, Error, LeaveReason, Link, Mail, Operation,
+    Player, Reservation, Result, Room, RoomOutput, RoomSummary, SeatFor, Stage, Undone,
 };
 
 impl<R: Room> AnyRoom for RoomCore<R> {
@@ -131,7 +131,7 @@ impl<R: Room> AnyRoom for RoomCore<R> {
         if self.begin(at, out) {
             let away = away.min(Duration::from_millis(self.settings.grace_ms));
             let number = self.number_of(player);
-            if self.seats.get(&number).is_some_and(|seated| !seated.is_connected) {
+            if self.seats.get(number).is_some_and(|seated| !seated.is_connected) {
                 self.context.credit_rates(number, away);
             }
             self.connect(player, true, out);
@@ -149,7 +149,7 @@ impl<R: Room> AnyRoom for RoomCore<R> {
             return;
         }
         let player = self.number_of(player);
-        if self.seats.get(&player).is_some_and(Player::is_connected) {
+        if self.seats.get(player).is_some_and(Player::is_connected) {
             self.context.round_trips.measured(player, round_trip);
         }
     }
@@ -170,7 +170,7 @@ impl<R: Room> AnyRoom for RoomCore<R> {
         let Self { live: Some(Live { state, .. }), seats, context, reply, .. } = self else {
             return;
         };
-        let Some(player) = seats.get(&player) else { return };
+        let Some(player) = seats.get(player) else { return };
         if !is_open {
             if request.is_some() {
                 out.error(player.link, request, &closing());
@@ -179,24 +179,22 @@ impl<R: Room> AnyRoom for RoomCore<R> {
         }
         reply.clear();
         let &Player { id, link, format, .. } = player;
-        let asker = request.map(|request| Asker::Player { id, link, request, format });
-        context.replies.begin(asker);
+        if let Some(request) = request {
+            context.replies.begin(Asker::Player { id, link, request, format });
+        }
         let call = Call { player, payload, format, reply };
         let done = guard(|| {
-            R::dispatch(state, message, call, &mut Context::new(seats, context, out, None))
+            R::dispatch(state, message, call, &mut Context::called_by(player, seats, context, out))
         });
         let is_deferred = matches!(&done, Ok(Err(error)) if error.is_deferred());
-        match (&done, context.replies.end(is_deferred)) {
+        let fate = request.map_or(Fate::Returned, |_| context.replies.end(is_deferred));
+        match (done, fate) {
             (Ok(Ok(())), Fate::Returned) => {
                 if let Some(request) = request {
                     out.reply(link, request, reply);
                 }
             }
-            (Err(panic), _) => self.fail(panic, out),
-            (_, Fate::Deferred) => {}
-            (_, Fate::Refused) => out.error(link, request, &too_many_deferred()),
-            (Ok(Err(_)), Fate::Returned) if is_deferred && request.is_none() => {}
-            (Ok(Err(error)), Fate::Returned) => out.error(link, request, error),
+            (done, fate) => self.conclude(done, fate, link, request, out),
         }
         self.settle(out);
     }
@@ -311,7 +309,7 @@ impl<R: Room> AnyRoom for RoomCore<R> {
     }
 
     fn players(&self, wanted: &mut dyn FnMut(&Player) -> bool) -> Vec<Player> {
-        self.seats.values().filter(|player| wanted(player)).cloned().collect()
+        self.seats.iter().filter(|player| wanted(player)).cloned().collect()
     }
 
     fn whole(&self, out: &mut Vec<u8>) -> bool {
@@ -353,6 +351,28 @@ impl<R: Room> RoomCore<R> {
         self.renumbered.get(&player).copied().unwrap_or(player)
     }
 
+    /// Does what follows from a message to which there is no reply, or not yet.
+    #[inline(never)]
+    fn conclude(
+        &mut self,
+        done: Result<Result<()>, String>,
+        fate: Fate,
+        link: Link,
+        request: Option<RequestNumber>,
+        out: &mut dyn RoomOutput,
+    ) {
+        match (done, fate) {
+            (Err(panic), _) => self.fail(&panic, out),
+            (Ok(_), Fate::Deferred) | (Ok(Ok(())), Fate::Returned) => {}
+            (Ok(_), Fate::Refused) => out.error(link, request, &too_many_deferred()),
+            (Ok(Err(error)), Fate::Returned) => {
+                if request.is_some() || !error.is_deferred() {
+                    out.error(link, request, &error);
+                }
+            }
+        }
+    }
+
     /// A player has lost the connection, or has one again.
     fn connect(&mut self, player: PlayerId, is_connected: bool, out: &mut dyn RoomOutput) {
         let player = self.number_of(player);
@@ -361,7 +381,7 @@ impl<R: Room> RoomCore<R> {
             waiting.player.is_connected = is_connected;
             return;
         }
-        let Some(seated) = self.seats.get_mut(&player) else { return };
+        let Some(seated) = self.seats.get_mut(player) else { return };
         if std::mem::replace(&mut seated.is_connected, is_connected) == is_connected {
             return;
         }
@@ -392,7 +412,7 @@ impl<R: Room> RoomCore<R> {
                     Stage::Open if self.opening.is_some() => Err(full()),
                     Stage::Open => {
                         self.context.sender.clone_from(&from);
-                        self.context.replies.begin(Some(Asker::Room { from, ask }));
+                        self.context.replies.begin(Asker::Room { from, ask });
                         let reply = self.internal_message(&message, out);
                         let is_deferred = matches!(&reply, Err(error) if error.is_deferred());
                         match self.context.replies.end(is_deferred) {

@@ -75,7 +75,7 @@ impl<R: Room> RoomCore<R> {
         let Some(Ending { why, error, parted, .. }) = &mut self.ending else { return };
         *parted = true;
         let (why, error) = (LeaveReason::RoomEnded(*why), error.clone());
-        while let Some(player) = self.seats.keys().next().copied() {
+        while let Some(player) = self.seats.first() {
             while let Some(to) = self.context.replies.take_of(player) {
                 send_reply(&to, Err(EndReason::Closed.error("the room ended")), out);
             }
@@ -140,7 +140,7 @@ impl<R: Room> RoomCore<R> {
     }
 
     pub(super) fn unseat(&mut self, player: PlayerId) -> Option<Player> {
-        let player = self.seats.remove(&player)?;
+        let player = self.seats.remove(player)?;
         self.context.forget_rates(player.id);
         self.context.round_trips.forget(player.id);
         while self.context.replies.take_of(player.id).is_some() {}
@@ -170,7 +170,7 @@ impl<R: Room> RoomCore<R> {
     }
 
     fn dismiss_all(&mut self, why: &Error, out: &mut dyn RoomOutput) {
-        for player in std::mem::take(&mut self.seats).into_values() {
+        for player in self.seats.take() {
             while self.context.replies.take_of(player.id).is_some() {}
             self.dismiss(&player, why, out);
         }

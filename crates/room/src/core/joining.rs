@@ -79,7 +79,7 @@ impl<R: Room> RoomCore<R> {
         if let Err(error) = self.make_way(&player, out) {
             return Outcome::Refused(error);
         }
-        self.seats.insert(id, player.clone());
+        self.seats.insert(player.clone());
         self.context.summary.players = self.seats.len() as u32;
         let was_empty = self.empty_since.take();
         self.joining = Some(id);
@@ -113,7 +113,7 @@ impl<R: Room> RoomCore<R> {
         }
         let is_same = |other: &Player| other.user == player.user && other.id != player.id;
         let waiting = self.waiting.values().map(|waiting| &waiting.player);
-        let others = self.seats.values().chain(waiting).filter(|other| is_same(other));
+        let others = self.seats.iter().chain(waiting).filter(|other| is_same(other));
         let others: Vec<PlayerId> = others.map(|other| other.id).collect();
         if !others.is_empty() && one_per_user == OnePerUser::Refuse {
             let text = "one_per_user: this user is in the room already";
@@ -222,7 +222,7 @@ impl<R: Room> RoomCore<R> {
     fn seat(&mut self, id: PlayerId, out: &mut dyn RoomOutput) {
         if let Some(Waiting { player, .. }) = self.waiting.remove(&id) {
             let link = player.link;
-            self.seats.insert(id, player);
+            self.seats.insert(player);
             self.context.summary.players = self.seats.len() as u32;
             self.empty_since = None;
             out.admitted(link, id);

@@ -10,8 +10,9 @@ use playfield_wire::ErrorCode;
 use super::guard::guard;
 use super::saving::{Print, Saving};
 use super::{Live, RoomCore, read_options};
-use crate::context_state::{ContextState, Effect, Seats, Subject};
+use crate::context_state::{ContextState, Effect, Subject};
 use crate::deferred_output::DeferredOutput;
+use crate::seats::Seats;
 use crate::{
     Context, Error, InternalMessage, KeyOrigin, Loaded, Result, Room, RoomOutput, StoreError,
 };

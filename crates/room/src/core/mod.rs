@@ -17,8 +17,9 @@ use playfield_state::{Data, Format, Kept, PlayerId, Tracker, Tracking};
 use playfield_wire::ErrorCode;
 
 use self::guard::guard;
-use crate::context_state::{ContextState, Effect, Seats};
+use crate::context_state::{ContextState, Effect};
 use crate::deferred_output::DeferredOutput;
+use crate::seats::Seats;
 use crate::{
     AnyRoom, Birth, Context, EndReason, Error, InternalMessage, KeyOrigin, LeaveReason, Player,
     Result, Room, RoomOutput, RoomSummary, Sender, Settings, Stage, Undone,
@@ -105,7 +106,7 @@ impl<R: Room> RoomCore<R> {
         let summary = RoomSummary { capacity, private, key, is_code, ..RoomSummary::default() };
         let own = Sender { room_id: id, room_type };
         let mut context = ContextState::new(own, creator, seed, summary);
-        let seats = Seats::new();
+        let seats = Seats::default();
         let mut deferred = DeferredOutput::default();
         let (mut live, mut unborn) = (None, None);
         if let Some(saving) = &saving {

@@ -39,7 +39,7 @@ impl<R: Room> RoomCore<R> {
                 }
                 let header = self.header_of(event)?;
                 let is_for = |player: &&Player| to.is_none_or(|to| player.id == to);
-                for player in self.seats.values().filter(is_for) {
+                for player in self.seats.iter().filter(is_for) {
                     let payload = &payloads[usize::from(player.format.number())];
                     out.event(player.link, header, payload);
                 }
@@ -50,7 +50,7 @@ impl<R: Room> RoomCore<R> {
     }
 
     fn seated(&self, player: playfield_state::PlayerId) -> Result<()> {
-        if self.seats.contains_key(&player) {
+        if self.seats.get(player).is_some() {
             return Ok(());
         }
         let text = format!("the room has no player {}", player.0);
