@@ -1,7 +1,6 @@
 //! Messages on their way into an outbox: each is written where it is sent from.
 
 use std::collections::VecDeque;
-use std::mem::ManuallyDrop;
 
 use crate::shard::connection::buffers::Buffers;
 use crate::shard::connection::transport::Dialect;
@@ -27,6 +26,12 @@ pub(crate) struct OpenOutbox<'a> {
 }
 
 impl OpenOutbox<'_> {
+    /// The key of the connection.
+    #[inline]
+    pub(crate) fn key(&self) -> ConnectionKey {
+        self.key
+    }
+
     /// Begins a message.
     #[inline(always)]
     pub(crate) fn begin(&mut self) -> OpenMessage<'_> {
@@ -54,7 +59,8 @@ impl OpenOutbox<'_> {
     }
 }
 
-/// A message that is appended to an outbox. Unless it is [ended](Self::end), it is taken back.
+/// A message that is appended to an outbox: it is [ended](Self::end), or [taken
+/// back](Self::take_back).
 #[must_use]
 pub(crate) struct OpenMessage<'a> {
     out: &'a mut Vec<u8>,
@@ -80,22 +86,15 @@ impl OpenMessage<'_> {
 
     /// Takes the message back.
     pub(crate) fn take_back(self) {
-        drop(self);
+        self.out.truncate(self.start);
     }
 
     /// Ends the message.
     #[inline(always)]
     pub(crate) fn end(self) {
-        let mut message = ManuallyDrop::new(self);
-        let OpenMessage { out, dialect, start, messages_out, .. } = &mut *message;
-        dialect.end(out, *start);
-        **messages_out += 1;
-    }
-}
-
-impl Drop for OpenMessage<'_> {
-    fn drop(&mut self) {
-        self.out.truncate(self.start);
+        let OpenMessage { out, dialect, start, messages_out, .. } = self;
+        dialect.end(out, start);
+        *messages_out += 1;
     }
 }
 
@@ -109,7 +108,7 @@ mod tests {
     use crate::shard::connection::{Connection, Links};
 
     #[test]
-    fn a_message_that_is_not_ended_is_taken_back() {
+    fn a_message_is_ended_or_taken_back() {
         let addresses = Addresses::new(&Config::default());
         let tally = addresses.admit([10, 0, 0, 1].into(), Duration::ZERO).unwrap();
         let mut links = Links::new(&Config::default(), Duration::from_secs(1));

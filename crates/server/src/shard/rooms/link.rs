@@ -89,6 +89,15 @@ impl RemoteLink {
         self.blocked || unconfirmed > 0
     }
 
+    /// Returns whether there is space for `bytes` more on the way to the client. To a session without
+    /// a connection, more may be on the way than its log keeps, since that keeps the newest.
+    fn has_space(&self, config: &Config, bytes: usize) -> bool {
+        let limits = &config.limits.session;
+        let logs = if self.held { LOGS_ON_THE_WAY } else { 0 };
+        let held_bytes_max = limits.resume_bytes.saturating_mul(logs);
+        has_space(self.unconfirmed, bytes, limits.outbox_bytes.max.saturating_add(held_bytes_max))
+    }
+
     /// Returns whether more than `high_bytes` wait for the client.
     pub(crate) fn is_loaded(&self, high_bytes: usize) -> bool {
         self.unconfirmed > high_bytes
@@ -127,17 +136,6 @@ impl RemoteLink {
     }
 }
 
-/// The bytes that may be on their way to the log of a session without a connection: more than the
-/// log keeps, since it keeps the newest.
-fn held_bytes_max(config: &Config) -> usize {
-    config
-        .limits
-        .session
-        .outbox_bytes
-        .max
-        .saturating_add(config.limits.session.resume_bytes.saturating_mul(LOGS_ON_THE_WAY))
-}
-
 impl Delivery<'_> {
     /// Appends a message to a member's link, which is what `write` appends.
     #[inline]
@@ -148,23 +146,52 @@ impl Delivery<'_> {
         kind: Kind,
         write: impl FnOnce(Format, &mut Vec<u8>),
     ) {
-        let mut bytes = 0;
+        self.write_within(room, member, kind, None, write);
+    }
+
+    /// Appends a message to a member's link, unless there is no space for so many `bytes`. Returns
+    /// whether there is. An empty way takes any message.
+    #[inline]
+    fn write_within(
+        &mut self,
+        room: RoomKey,
+        member: &mut Member,
+        kind: Kind,
+        bytes: Option<usize>,
+        write: impl FnOnce(Format, &mut Vec<u8>),
+    ) -> bool {
+        let config = &self.env.node.config;
+        let mut written = 0;
         let write = |format, out: &mut Vec<u8>| {
             let start = out.len();
             write(format, out);
-            bytes = out.len() - start;
+            written = out.len() - start;
         };
         match &mut member.link {
-            MemberLink::Local(connection) => self.outlet().write(*connection, kind, write),
-            MemberLink::Remote(link) if link.held && kind == Kind::Fleeting => return,
+            MemberLink::Local(connection) => {
+                let Some(outbox) = self.links.outbox(*connection) else { return true };
+                let bytes_max = config.limits.session.outbox_bytes.max;
+                let waiting = outbox.connection.unsent();
+                if bytes.is_some_and(|bytes| !has_space(waiting, bytes, bytes_max)) {
+                    return false;
+                }
+                self.sessions.write(config, outbox, kind, write);
+            }
             MemberLink::Remote(link) => {
+                if bytes.is_some_and(|bytes| !link.has_space(config, bytes)) {
+                    return false;
+                }
+                if link.held && kind == Kind::Fleeting {
+                    return true;
+                }
                 link.append(self.outbound, self.env.turn, kind, |out| {
                     write(member.format, out);
                     true
                 });
             }
         }
-        self.queues.traffic.sent(room, bytes);
+        self.queues.traffic.sent(room, written);
+        true
     }
 
     /// Appends a message to a member's link.
@@ -207,19 +234,26 @@ impl Delivery<'_> {
         payload: &[u8],
     ) {
         member.events += 1;
-        if !self.has_space(&member.link, payload.len() + EVENT_HEADER_BYTES_MAX) {
-            if let MemberLink::Remote(link) = &member.link {
-                link.put(self.outbound, ToSession::Lost);
-            }
-            return self.doom(&mut member.link, true);
-        }
         let (number, sequence) = (member.number, member.events);
         // The room's own version would tell of syncs that changed nothing for this player.
         let version = member.latest();
-        self.write(room, member, Kind::Counted(Some(number)), |format, out| {
+        let (kind, bytes) = (Kind::Counted(Some(number)), payload.len() + EVENT_HEADER_BYTES_MAX);
+        let has_space = self.write_within(room, member, kind, Some(bytes), |format, out| {
             let EventHeader { index, name, .. } = event;
             server::write_event(format, out, number, sequence, version, index, name, payload);
         });
+        if !has_space {
+            self.lose_event(member);
+        }
+    }
+
+    /// Gives up a member's connection: too much waits for it to be sent an event.
+    #[cold]
+    fn lose_event(&mut self, member: &mut Member) {
+        if let MemberLink::Remote(link) = &member.link {
+            link.put(self.outbound, ToSession::Lost);
+        }
+        self.doom(&mut member.link, true);
     }
 
     /// Appends a patch, which is what `write` appends if it answers `true`. If earlier output is on
@@ -269,19 +303,16 @@ impl Delivery<'_> {
         }
     }
 
-    /// Returns whether there is space for `bytes` more on the way to a member's client. An empty way takes
-    /// any message.
-    pub(crate) fn has_space(&self, link: &MemberLink, bytes: usize) -> bool {
+    /// Returns whether there is space for more on the way to a member's client.
+    pub(crate) fn has_space(&self, link: &MemberLink) -> bool {
         let config = &self.env.node.config;
-        let (waiting, bytes_max) = match link {
-            MemberLink::Local(key) => (
-                self.links.get(*key).map_or(0, Connection::unsent),
-                config.limits.session.outbox_bytes.max,
-            ),
-            MemberLink::Remote(link) if link.held => (link.unconfirmed, held_bytes_max(config)),
-            MemberLink::Remote(link) => (link.unconfirmed, config.limits.session.outbox_bytes.max),
-        };
-        waiting == 0 || waiting + bytes <= bytes_max
+        match link {
+            MemberLink::Local(key) => {
+                let waiting = self.links.get(*key).map_or(0, Connection::unsent);
+                has_space(waiting, 0, config.limits.session.outbox_bytes.max)
+            }
+            MemberLink::Remote(link) => link.has_space(config, 0),
+        }
     }
 
     /// Returns whether a member's session takes only what is counted.
@@ -362,4 +393,11 @@ impl Delivery<'_> {
             }
         }
     }
+}
+
+/// Returns whether there is space for `bytes` more where so many wait. An empty way takes any
+/// message.
+#[inline]
+fn has_space(waiting: usize, bytes: usize, bytes_max: usize) -> bool {
+    waiting == 0 || waiting + bytes <= bytes_max
 }

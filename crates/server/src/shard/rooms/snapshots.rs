@@ -112,7 +112,7 @@ impl RoomHost {
         if delivery.is_held(&member.link) || delivery.is_loaded(&member.link) {
             return;
         }
-        if !delivery.has_space(&member.link, 0) {
+        if !delivery.has_space(&member.link) {
             return delivery.doom(&mut member.link, false);
         }
         member.snapshots.take(below.env.now, rate);

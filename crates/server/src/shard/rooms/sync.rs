@@ -128,7 +128,7 @@ impl RoomHost {
                         && cause != Cause::Last
                         && delivery!(below, self).is_loaded(&member.link) => {}
                 Standing::Entering(entering)
-                    if entering.seated && !delivery!(below, self).has_space(&member.link, 0) =>
+                    if entering.seated && !delivery!(below, self).has_space(&member.link) =>
                 {
                     delivery!(below, self).doom(&mut member.link, false);
                 }
@@ -285,7 +285,7 @@ fn patch(
         bytes = out.len() - start;
         changed
     };
-    let force = force && delivery.has_space(&member.link, 0) && !delivery.is_held(&member.link);
+    let force = force && delivery.has_space(&member.link) && !delivery.is_held(&member.link);
     let written = delivery.append_unless_behind(&mut member.link, force, write);
     match written {
         Some(true) => {

@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use playfield_room::LeaveReason;
-use playfield_session::Passage;
 use playfield_wire::server::ServerMessage;
 use playfield_wire::{Format, RoomNumber};
 
@@ -29,8 +28,7 @@ pub(crate) struct Outlet<'a> {
 }
 
 impl Outlet<'_> {
-    /// Appends one message: what `write` appends in the connection's format. A session that can be
-    /// resumed keeps it if it is counted.
+    /// Appends one message: what `write` appends in the connection's format.
     #[inline]
     pub(crate) fn write(
         &mut self,
@@ -38,36 +36,9 @@ impl Outlet<'_> {
         kind: Kind,
         write: impl FnOnce(Format, &mut Vec<u8>),
     ) {
-        let Some(mut outbox) = self.links.outbox(key) else { return };
-        if outbox.connection.is_closing() {
-            return;
+        if let Some(outbox) = self.links.outbox(key) {
+            self.sessions.write(&self.env.node.config, outbox, kind, write);
         }
-        let log = match kind {
-            Kind::Counted(room) if outbox.connection.resumable => {
-                self.sessions.resumption(key).map(|resumption| (room, &mut resumption.log))
-            }
-            Kind::Counted(_) | Kind::Fleeting => None,
-        };
-        if log.is_none() && outbox.connection.is_away() {
-            return;
-        }
-        let is_held = outbox.connection.held;
-        let format = outbox.connection.dialect.format;
-        let mut message = outbox.begin();
-        write(format, message.body());
-        let Some((room, log)) = log else { return message.end() };
-        let bytes_max = self.env.node.config.limits.session.resume_bytes;
-        let passage = if is_held { Passage::Held } else { Passage::Sent };
-        log.push(room, bytes_max, passage, |out| out.extend_from_slice(message.written()));
-        let logged = narrowed(log.memory());
-        if is_held {
-            // Only what the log holds is counted.
-            message.take_back();
-            outbox.release_if_empty();
-        } else {
-            message.end();
-        }
-        outbox.connection.logged = logged;
     }
 
     /// A counted message of this room was too much to keep on its way here.

@@ -3,11 +3,14 @@
 use std::collections::{HashMap, VecDeque};
 use std::time::Duration;
 
-use playfield_wire::RoomNumber;
+use playfield_session::Passage;
+use playfield_wire::{Format, RoomNumber};
 
 use crate::config::Config;
 use crate::memory::shrink_map;
 use crate::shard::beside::Beside;
+use crate::shard::connection::message::OpenOutbox;
+use crate::shard::connection::{Kind, Phase, narrowed};
 use crate::shard::keys::{ConnectionKey, OfConnection};
 use crate::shard::mail::join::Departure;
 use crate::shard::mail::user::UserMail;
@@ -91,6 +94,64 @@ impl Sessions {
     ) -> Option<Result<(), Excess>> {
         let session = self.table.get_mut(key)?;
         Some(session.usage.take(now, &self.rates, bytes))
+    }
+
+    /// Appends one message to a client: what `write` appends in the connection's format. A session
+    /// that can be resumed keeps it if it is counted.
+    #[inline]
+    pub(in crate::shard) fn write(
+        &mut self,
+        config: &Config,
+        mut outbox: OpenOutbox<'_>,
+        kind: Kind,
+        write: impl FnOnce(Format, &mut Vec<u8>),
+    ) {
+        let connection = &*outbox.connection;
+        let kept_for = match kind {
+            Kind::Counted(room) if connection.resumable => Some(room),
+            Kind::Counted(_) | Kind::Fleeting => None,
+        };
+        let is_taken = match connection.phase {
+            Phase::Open => true,
+            Phase::Away => kept_for.is_some(),
+            Phase::Closing { .. } => false,
+        };
+        if !is_taken {
+            return;
+        }
+        let (format, is_held) = (connection.dialect.format, connection.held);
+        let key = outbox.key();
+        let mut message = outbox.begin();
+        write(format, message.body());
+        let Some(room) = kept_for else { return message.end() };
+        let passage = if is_held { Passage::Held } else { Passage::Sent };
+        let bytes_max = config.limits.session.resume_bytes;
+        let logged = self.keep(key, room, bytes_max, passage, message.written());
+        if is_held {
+            // Only what the log holds is counted.
+            message.take_back();
+            outbox.release_if_empty();
+        } else {
+            message.end();
+        }
+        if let Some(logged) = logged {
+            outbox.connection.logged = logged;
+        }
+    }
+
+    /// Keeps a message until the client has confirmed it. Returns the memory that all take.
+    #[inline(never)]
+    fn keep(
+        &mut self,
+        key: ConnectionKey,
+        room: Option<RoomNumber>,
+        bytes_max: usize,
+        passage: Passage,
+        message: &[u8],
+    ) -> Option<u32> {
+        let resumption = self.resumption(key)?;
+        resumption.log.push(room, bytes_max, passage, |out| out.extend_from_slice(message));
+        Some(narrowed(resumption.log.memory()))
     }
 
     /// The client of a session has been sent `joined`: from here on it may speak to the room.
