@@ -21,6 +21,7 @@ use accept::Listener;
 use layer::{Tls, part};
 
 use crate::clock::{Clock, Eviction, Pace};
+use crate::config::Config;
 use crate::http::Handover;
 use crate::mailbox::{Backlog, Mailbox, Parcel};
 use crate::memory::{release, shrink_table};
@@ -69,6 +70,33 @@ pub(crate) struct Work {
 }
 
 impl SharedRuntime {
+    /// The state for shards with these mailboxes and the descriptor table of the process, without
+    /// TLS.
+    pub(crate) fn new(
+        config: &Config,
+        pace: Pace,
+        mailboxes: Vec<Mailbox>,
+        handover: Handover,
+    ) -> Self {
+        Self {
+            closed: mailboxes.iter().map(|_| AtomicBool::new(false)).collect(),
+            mailboxes,
+            clock: Clock::start(pace),
+            pace,
+            stops: AtomicBool::new(false),
+            connections: AtomicUsize::new(0),
+            connections_max: config.limits.connections.total,
+            shutdown_timeout: config.timeouts.shutdown,
+            rooms_addr: None,
+            tls: None,
+            tls_only: config.tls.only,
+            tables: None,
+            work: Work::default(),
+            control: OnceLock::new(),
+            handover,
+        }
+    }
+
     /// The rooms of a shard have ended, or the shard has.
     pub(crate) fn close(&self, shard: usize) {
         self.closed[shard].store(true, Ordering::Release);
@@ -735,3 +763,6 @@ impl EventLoop {
         self.shared.clock.now()
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -2,9 +2,8 @@
 
 use std::io;
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicBool, AtomicUsize};
+use std::sync::Arc;
 use std::sync::mpsc::{SyncSender, sync_channel};
-use std::sync::{Arc, OnceLock};
 use std::thread;
 use std::time::Duration;
 
@@ -15,11 +14,10 @@ use playfield_session::TokenKey;
 use super::running::{Running, Stopper, Word};
 use super::{OnStart, Server, ServiceAt, named};
 use crate::auth::{Admitting, Guests};
-use crate::clock::Clock;
 use crate::config::{Config, Descriptors};
 use crate::control::Control;
 use crate::entropy::Entropy;
-use crate::event_loop::{SharedRuntime, Work};
+use crate::event_loop::SharedRuntime;
 use crate::fleet::HostedFleet;
 use crate::handle::NodeHandle;
 use crate::http::{self, Handover};
@@ -99,21 +97,10 @@ pub(super) fn start(mut server: Server) -> io::Result<Running> {
             .map_err(|error| named("threads.descriptors", &error))?;
     let (handover, handed) = Handover::new();
     let shared = Arc::new(SharedRuntime {
-        mailboxes,
-        clock: Clock::start(server.pace),
-        pace: server.pace,
-        stops: AtomicBool::new(false),
-        closed: (0..shards).map(|_| AtomicBool::new(false)).collect(),
-        connections: AtomicUsize::new(0),
-        connections_max: config.limits.connections.total,
-        shutdown_timeout: config.timeouts.shutdown,
         rooms_addr: open.rooms_addr,
         tls,
-        tls_only: config.tls.only,
         tables,
-        work: Work::default(),
-        control: OnceLock::new(),
-        handover,
+        ..SharedRuntime::new(config, server.pace, mailboxes, handover)
     });
     let (control, control_threads) = Control::start(
         Arc::clone(&shared),

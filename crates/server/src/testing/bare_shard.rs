@@ -60,22 +60,20 @@ impl Background for Nowhere {
     }
 }
 
+/// The only shard of a node. To its stopwatch, nothing takes time.
+pub(crate) fn bare_shard(config: Config, room_types: Vec<RoomType>) -> Shard {
+    let guests = Box::new(Guests { name_bytes_max: config.limits.name_bytes.player });
+    let tokens = TokenKey::new(&Entropy::System.bytes());
+    let node = Arc::new(Node::new(config, 1, room_types, guests, None, tokens));
+    let (background, watch) = (Arc::new(Nowhere), Watch(Arc::default()));
+    let stopwatch = Stopwatch::Held(Arc::default());
+    Shard::new(0, node, background, Entropy::System, watch, stopwatch)
+}
+
 impl BareShard {
     /// A shard with these room types and one service.
     pub fn new(config: Config, room_types: Vec<RoomType>, service: impl Service) -> Self {
-        let guests = Box::new(Guests { name_bytes_max: config.limits.name_bytes.player });
-        let tokens = TokenKey::new(&Entropy::System.bytes());
-        let node = Node::new(config, 1, room_types, guests, None, tokens);
-        let (node, watch) = (Arc::new(node), Watch(Arc::default()));
-        let background = Arc::new(Nowhere);
-        let mut shard = Shard::new(
-            0,
-            node,
-            background,
-            Entropy::System,
-            watch,
-            Stopwatch::Held(Arc::default()),
-        );
+        let mut shard = bare_shard(config, room_types);
         shard.services.host(Box::new(Hosted::new(service)));
         Self { shard, now: Duration::ZERO }
     }

@@ -4,6 +4,8 @@
 mod bare_shard;
 mod hostile;
 
+#[cfg(test)]
+pub(crate) use bare_shard::bare_shard;
 pub use bare_shard::{BareConnection, BareShard};
 pub use hostile::{Tls, TlsEnd, proxy_header};
 
