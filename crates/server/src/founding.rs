@@ -11,6 +11,7 @@ use crate::node::Node;
 use crate::room_id::RoomId;
 use crate::shard::mail::join::Reading;
 use crate::shard::mail::join::RoomSpec;
+use crate::shard::work::Founder;
 
 /// A room that is registered, on its way to the shard that creates it; or a search for the room
 /// with a key, on its way to that room's shard.
@@ -18,6 +19,8 @@ pub(crate) struct Founding {
     pub(crate) id: RoomId,
     pub(crate) spec: RoomSpec,
     pub(crate) creator: Creator,
+    /// The party that the room's time is charged to.
+    pub(crate) founder: Founder,
     pub(crate) seats: Vec<ReservedSeat>,
     /// The number of the request from outside that is answered when the room is open.
     pub(crate) answers: Option<u64>,
@@ -34,6 +37,7 @@ impl Founding {
         node: &Node,
         preferred: u16,
         new: NewRoom,
+        founder: Founder,
         searches: u8,
     ) -> Result<(u16, Self), Error> {
         let room_type = node.type_of(&new)?;
@@ -47,7 +51,7 @@ impl Founding {
         let spec =
             RoomSpec { room_type, key, code: false, reading, private, criteria, options, format };
         let (answers, found) = (None, None);
-        let mut founding = Self { id, spec, creator, seats, answers, searches, found };
+        let mut founding = Self { id, spec, creator, founder, seats, answers, searches, found };
         Ok((founding.place(node, preferred)?, founding))
     }
 

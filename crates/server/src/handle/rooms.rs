@@ -15,6 +15,7 @@ use crate::directory::Listing;
 use crate::founding::Founding;
 use crate::shard::mail::ShardMail;
 use crate::shard::mail::join::RETRIES;
+use crate::shard::work;
 
 impl NodeHandle {
     /// Creates a room. The output of the returned future is its id, once the room is open: its save
@@ -98,7 +99,8 @@ impl NodeHandle {
     }
 
     fn found(&self, new: Result<NewRoom>, searches: u8) -> Result<Waiting> {
-        let (shard, mut founding) = Founding::register(&self.node, 0, new?, searches)?;
+        let (shard, mut founding) =
+            Founding::register(&self.node, 0, new?, work::Founder::Program, searches)?;
         let (id, is_new) = (founding.id, founding.found.is_none());
         let settings = &self.node.room_types[usize::from(founding.spec.room_type)].settings;
         let closing_ms = if searches > 0 { settings.closing_ms } else { 0 };

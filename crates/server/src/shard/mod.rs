@@ -39,7 +39,7 @@ mod slab;
 mod snapshots;
 mod subscriptions;
 pub(crate) mod topics;
-mod work;
+pub(crate) mod work;
 mod working;
 
 #[cfg(test)]

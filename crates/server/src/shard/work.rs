@@ -1,5 +1,5 @@
 //! The work that waits for a shard's time, in one [fair queue](crate::shard::fair_queue) by
-//! address.
+//! address, and the parties that time is charged to.
 
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
@@ -27,6 +27,27 @@ impl Hash for Host {
 }
 
 impl Payer for Host {}
+
+/// The weight of the program, in clients, where rooms of both are overdue.
+const SHARES_OF_PROGRAM: u64 = 1000;
+
+/// The party that a room's time is charged to.
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub(crate) enum Founder {
+    /// The address of the client that created it, or the room that created it, and so on.
+    Client(Host),
+    /// The program.
+    Program,
+}
+
+impl Payer for Founder {
+    fn weight(&self) -> u64 {
+        match self {
+            Self::Client(_) => 1,
+            Self::Program => SHARES_OF_PROGRAM,
+        }
+    }
+}
 
 /// A session or a member that waits for snapshots.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

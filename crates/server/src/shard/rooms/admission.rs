@@ -31,10 +31,9 @@ use crate::shard::rooms::founding::shutting_down;
 use crate::shard::rooms::host::{Below, RoomHost};
 use crate::shard::rooms::link::{MemberLink, RemoteLink};
 use crate::shard::rooms::member::Member;
-use crate::shard::rooms::overdue::Founder;
 use crate::shard::session::outlet::Outlet;
 use crate::shard::session::{Extras, SessionRoom};
-use crate::shard::work::Host;
+use crate::shard::work::{Founder, Host};
 use crate::tickets::TicketPass;
 
 /// The most codes drawn to find a free one.

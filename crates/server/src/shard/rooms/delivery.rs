@@ -28,6 +28,7 @@ use crate::shard::session::outlet::Outlet;
 use crate::shard::session::sessions::Sessions;
 use crate::shard::topics::Topics;
 use crate::shard::topics::channels::payload_of;
+use crate::shard::work::Founder;
 
 /// Instead of a room's id: mail from outside the node's rooms.
 const OUTSIDE: &str = "";
@@ -56,8 +57,9 @@ impl Delivery<'_> {
     }
 
     /// Registers a room that another wants, and has it created.
-    fn found(&mut self, new: NewRoom) -> Result<(), Error> {
-        let (shard, founding) = Founding::register(&self.env.node, self.env.shard, new, 0)?;
+    fn found(&mut self, new: NewRoom, founder: Founder) -> Result<(), Error> {
+        let (shard, founding) =
+            Founding::register(&self.env.node, self.env.shard, new, founder, 0)?;
         let is_here = shard == self.env.shard;
         let is_full = if is_here {
             self.outbound.local_foundings.len() >= self.env.node.config.limits.queues.mail
@@ -151,6 +153,7 @@ pub(crate) struct HostedRoomOutput<'a> {
     pub(crate) admitted: &'a mut u32,
     pub(crate) room: RoomKey,
     pub(crate) id: RoomId,
+    pub(crate) founder: &'a Founder,
     /// The record of messages, while an operator looks.
     pub(crate) record: Option<&'a mut Record>,
     /// The profile, while an operator has one made.
@@ -353,7 +356,7 @@ impl RoomOutput for HostedRoomOutput<'_> {
     }
 
     fn create(&mut self, room: NewRoom) -> Result<(), Error> {
-        self.delivery.found(room)
+        self.delivery.found(room, self.founder.clone())
     }
 
     fn find(&mut self, rust_type: TypeId, key: &str) -> Result<Option<String>, Error> {

@@ -9,7 +9,6 @@ use crate::shard::env::SHUTTING_DOWN;
 use crate::shard::keys::RoomKey;
 use crate::shard::mail::ShardMail;
 use crate::shard::rooms::host::{Below, RoomHost};
-use crate::shard::rooms::overdue::Founder;
 use crate::shard::session::outlet::Outlet;
 
 impl RoomHost {
@@ -22,7 +21,7 @@ impl RoomHost {
         let created = if below.env.is_shutting_down {
             Err(shutting_down())
         } else {
-            let creator = (founding.creator.clone(), Founder::Program);
+            let creator = (founding.creator.clone(), founding.founder.clone());
             self.create_room(below, founding.id, &founding.spec, creator, seats)
         };
         match created {

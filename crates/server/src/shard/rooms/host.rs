@@ -16,11 +16,11 @@ use crate::shard::outbound::Outbound;
 use crate::shard::rooms::Rooms;
 use crate::shard::rooms::busy::Busy;
 use crate::shard::rooms::lateness::{Lateness, ShardLateness};
-use crate::shard::rooms::overdue::Founder;
 use crate::shard::rooms::schedule::Schedule;
 use crate::shard::rooms::traffic::Traffic;
 use crate::shard::session::sessions::Sessions;
 use crate::shard::topics::Topics;
+use crate::shard::work::Founder;
 
 /// The parts of a shard below its rooms.
 pub(crate) struct Below<'a> {

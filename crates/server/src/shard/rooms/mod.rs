@@ -31,7 +31,6 @@ use capture::Capture;
 use catch_up::CatchUp;
 use lateness::{Cost, Late, LongestSync};
 use member::{Member, Members, Standing};
-use overdue::Founder;
 use playfield_room::{AnyRoom, RoomSummary};
 use playfield_session::SyncHistory;
 use record::Record;
@@ -43,6 +42,7 @@ use crate::founding::Founding;
 use crate::room_id::RoomId;
 use crate::shard::keys::{OfRoom, RoomKey};
 use crate::shard::slab::Slab;
+use crate::shard::work::Founder;
 
 pub(crate) type Rooms = Slab<OfRoom, Hosted>;
 

@@ -4,36 +4,13 @@
 
 use std::time::Duration;
 
-use crate::shard::fair_queue::Payer;
 use crate::shard::keys::RoomKey;
 use crate::shard::rooms::Hosted;
 use crate::shard::rooms::host::RoomHost;
 use crate::shard::rooms::schedule::Schedule;
-use crate::shard::work::Host;
 
 /// If a room is late by more than this, there is not time for all.
 const OVERDUE: Duration = Duration::from_millis(4);
-
-/// The weight of the program, in clients, where rooms of both are overdue.
-const SHARES_OF_PROGRAM: u64 = 1000;
-
-/// The party that a room's time is charged to.
-#[derive(Clone, PartialEq, Eq, Hash)]
-pub(crate) enum Founder {
-    /// The address of the client that created it.
-    Client(Host),
-    /// The program, or another room.
-    Program,
-}
-
-impl Payer for Founder {
-    fn weight(&self) -> u64 {
-        match self {
-            Self::Client(_) => 1,
-            Self::Program => SHARES_OF_PROGRAM,
-        }
-    }
-}
 
 impl RoomHost {
     /// If there is not time for all, the rooms that are due wait by founder.

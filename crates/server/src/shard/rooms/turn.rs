@@ -20,10 +20,10 @@ use crate::shard::rooms::catch_up::CatchUp;
 use crate::shard::rooms::delivery::HostedRoomOutput;
 use crate::shard::rooms::host::{Below, RoomHost};
 use crate::shard::rooms::lateness::{Cost, Late, LongestSync};
-use crate::shard::rooms::overdue::Founder;
 use crate::shard::rooms::schedule::Beat;
 use crate::shard::rooms::sync::Cause;
 use crate::shard::slab::Slab;
+use crate::shard::work::Founder;
 
 impl RoomHost {
     /// Makes a room that the directory knows of already.
@@ -120,13 +120,14 @@ impl RoomHost {
         }
         hosted.make_up_for_syncs();
         hosted.is_quiet = false;
-        let Hosted { room, members, id, admitted, record, capture, .. } = hosted;
+        let Hosted { room, members, id, founder, admitted, record, capture, .. } = hosted;
         let mut output = HostedRoomOutput {
             delivery: delivery!(below, self),
             members,
             admitted,
             room: key,
             id: *id,
+            founder,
             record: record.as_deref_mut(),
             capture: capture.as_deref_mut(),
         };

@@ -15,6 +15,7 @@ use super::speech::{Heard, encoded};
 use super::world::{Client, World};
 use crate::room_id::RoomId;
 use crate::shard::mail::ShardMail;
+use crate::shard::work::{Founder, Host};
 
 const PACKED: Format = Format::Packed;
 const WAIT: Duration = Duration::from_secs(10);
@@ -247,6 +248,27 @@ fn a_lobby_makes_matches_for_its_players() {
         }
         let again = guest(&mut world, 0, "ann");
         assert_eq!(joins(&mut world, again, ann), Err(ErrorCode::BadReservation), "it was used");
+    }
+}
+
+#[test]
+fn rooms_that_the_room_of_a_client_creates_are_charged_to_that_client() {
+    let mut world = World::new(2, &[]);
+    let host = in_lobby(&mut world, 0);
+    for _ in 0..3 {
+        opens(&mut world, host, "sea", None, "").unwrap();
+    }
+    let address = world.node.addresses.at([10, 0, 0, 1].into(), world.now);
+    let founder = Founder::Client(Host(address));
+    for (shard, rooms) in [(0, 2), (1, 2)] {
+        let host = &mut world.shards[shard].host;
+        let founders = host.rooms.keys().into_iter().filter_map(|key| {
+            let hosted = host.rooms.get_mut(key)?;
+            Some(hosted.founder.clone())
+        });
+        let founders: Vec<_> = founders.collect();
+        assert_eq!(founders.len(), rooms, "on shard {shard}");
+        assert!(founders.iter().all(|of| *of == founder));
     }
 }
 

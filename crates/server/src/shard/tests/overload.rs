@@ -12,7 +12,7 @@ use playfield_state::State;
 use super::speech::Heard;
 use super::timing::enter;
 use super::world::{Client, World};
-use crate::shard::rooms::overdue::Founder;
+use crate::shard::work::Founder;
 
 thread_local! {
     /// The stopwatch of the test on this thread.
