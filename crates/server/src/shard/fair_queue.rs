@@ -24,6 +24,9 @@ const HEAD_START: Duration = Duration::from_millis(2);
 
 /// Work of many parties. Each party has `LINES` lines, which share its time in the same way: one line
 /// must not keep the work in the others waiting, however long it is and whatever its work costs.
+///
+/// Among parties that are even, those go first whose next piece is in a line of short pieces: of a
+/// thousand that come at once, one that needs little need not wait for a long piece of each other.
 pub(crate) struct FairQueue<P, T, const LINES: usize = 1> {
     /// The virtual time, in nanoseconds: the time that a party has got whose work has always waited.
     ///
@@ -33,24 +36,27 @@ pub(crate) struct FairQueue<P, T, const LINES: usize = 1> {
     now: u64,
     parties: HashMap<P, Party<T, LINES>>,
     /// The parties whose work waits.
-    order: BTreeMap<Start, P>,
+    order: BTreeMap<Place, P>,
     serving: Option<(P, u64)>,
     /// In nanoseconds.
     head_start: u64,
+    /// By how much the pieces of each line stand back, in nanoseconds.
+    stands_back: [u64; LINES],
     /// The number of starts given.
     given: u64,
     /// The number of waiting pieces.
     len: usize,
 }
 
-/// The virtual time at which the next piece starts; then the order in which the parties came.
-type Start = (u64, u64);
+/// The virtual time at which the next piece starts, and by how much its line stands back; then the
+/// order in which the parties came.
+type Place = (u64, u64);
 
 struct Party<T, const LINES: usize> {
     /// The virtual time at which its last piece ended.
     end: u64,
-    /// The start of the next piece, if one waits.
-    start: Option<Start>,
+    /// The start of the next piece and the place in the order, if one waits.
+    waits: Option<(u64, Place)>,
     lines: [Line<T>; LINES],
     /// The line of the last piece, and the virtual time of this party's lines at its start.
     line: usize,
@@ -66,7 +72,7 @@ struct Line<T> {
 impl<T, const LINES: usize> Party<T, LINES> {
     fn new(end: u64) -> Self {
         let lines = std::array::from_fn(|_| Line { work: VecDeque::new(), start: 0 });
-        Self { end, start: None, lines, line: 0, now: 0 }
+        Self { end, waits: None, lines, line: 0, now: 0 }
     }
 
     fn is_empty(&self) -> bool {
@@ -97,19 +103,21 @@ impl<T, const LINES: usize> Party<T, LINES> {
 
 impl<P, T, const LINES: usize> Default for FairQueue<P, T, LINES> {
     fn default() -> Self {
-        Self::with_head_start(HEAD_START)
+        Self::with([Duration::ZERO; LINES])
     }
 }
 
 impl<P, T, const LINES: usize> FairQueue<P, T, LINES> {
-    fn with_head_start(time: Duration) -> Self {
-        let head_start = nanoseconds(time);
+    /// An empty queue in which the pieces of each line stand back by so much.
+    pub(crate) fn with(stands_back: [Duration; LINES]) -> Self {
+        let head_start = nanoseconds(HEAD_START);
         Self {
             now: head_start,
             parties: HashMap::new(),
             order: BTreeMap::new(),
             serving: None,
             head_start,
+            stands_back: stands_back.map(nanoseconds),
             given: 0,
             len: 0,
         }
@@ -136,13 +144,23 @@ impl<P: Payer, T, const LINES: usize> FairQueue<P, T, LINES> {
         let first = self.first_start();
         let known = self.known(party);
         known.push(line, work);
-        let starts = known.start.is_none().then(|| known.end.max(first));
+        let (waits, end, next) = (known.waits, known.end, known.next_line());
         self.len += 1;
-        if let Some(start) = starts
-            && !self.is_serving(party)
-        {
-            self.start(party.clone(), start);
+        match waits {
+            // The new piece may be the next one.
+            Some((start, place)) if self.stands_back(next) != place.0 - start => {
+                self.order.remove(&place);
+                self.start(party.clone(), start);
+            }
+            Some(_) => {}
+            None if self.is_serving(party) => {}
+            None => self.start(party.clone(), end.max(first)),
         }
+    }
+
+    /// Returns whether work of a party waits.
+    pub(crate) fn waits(&self, party: &P) -> bool {
+        self.parties.get(party).is_some_and(|known| !known.is_empty())
     }
 
     /// Takes out the next piece of work. The time that it took is charged to its party by
@@ -154,18 +172,19 @@ impl<P: Payer, T, const LINES: usize> FairQueue<P, T, LINES> {
     /// Takes out the next piece of work, if it is one that is wanted.
     pub(crate) fn next_if(&mut self, is_wanted: impl FnOnce(&T) -> bool) -> Option<T> {
         self.took(Duration::ZERO);
-        let (&start, party) = self.order.first_key_value()?;
+        let (&place, party) = self.order.first_key_value()?;
         let known = self.parties.get_mut(party)?;
+        let (start, _) = known.waits?;
         let line = known.next_line()?;
         if !is_wanted(known.lines[line].work.front()?) {
             return None;
         }
         let work = known.next()?;
-        known.start = None;
-        let party = self.order.remove(&start)?;
+        known.waits = None;
+        let party = self.order.remove(&place)?;
         self.len -= 1;
-        self.now = self.now.max(start.0);
-        self.serving = Some((party, start.0));
+        self.now = self.now.max(start);
+        self.serving = Some((party, start));
         Some(work)
     }
 
@@ -203,13 +222,18 @@ impl<P: Payer, T, const LINES: usize> FairQueue<P, T, LINES> {
         let first = self.first_start();
         let time = nanoseconds(time) / party.weight();
         let known = self.known(party);
-        known.end = known.start.map_or(known.end.max(first), |(start, _)| start);
+        known.end = known.waits.map_or(known.end.max(first), |(start, _)| start);
         known.end = known.end.saturating_add(time);
         let end = known.end;
-        if let Some(start) = known.start {
-            self.order.remove(&start);
+        if let Some((_, place)) = known.waits {
+            self.order.remove(&place);
             self.start(party.clone(), end);
         }
+    }
+
+    /// Returns by how much the pieces of a line stand back.
+    fn stands_back(&self, line: Option<usize>) -> u64 {
+        line.map_or(0, |line| self.stands_back[line])
     }
 
     fn is_serving(&self, party: &P) -> bool {
@@ -222,7 +246,7 @@ impl<P: Payer, T, const LINES: usize> FairQueue<P, T, LINES> {
         if self.parties.len() >= PLACES_KEPT && self.parties.len() == self.parties.capacity() {
             let serving = self.serving.as_ref().map(|(party, _)| party);
             self.parties.retain(|party, known| {
-                known.start.is_some() || known.end > first || Some(party) == serving
+                known.waits.is_some() || known.end > first || Some(party) == serving
             });
             shrink_map(&mut self.parties);
         }
@@ -232,10 +256,11 @@ impl<P: Payer, T, const LINES: usize> FairQueue<P, T, LINES> {
     /// The next piece of a party starts at this virtual time.
     fn start(&mut self, party: P, at: u64) {
         self.given += 1;
-        let start = (at, self.given);
+        let next = self.parties.get(&party).and_then(Party::next_line);
+        let place = (at.saturating_add(self.stands_back(next)), self.given);
         if let Some(known) = self.parties.get_mut(&party) {
-            known.start = Some(start);
-            self.order.insert(start, party);
+            known.waits = Some((at, place));
+            self.order.insert(place, party);
         }
     }
 

@@ -92,7 +92,11 @@ impl Snapshots {
         }
         self.given += 1;
         let number = self.given;
-        queue.push(&host, Line::Snapshots as usize, Work::Snapshot(waiting, number));
+        let line = match waiting {
+            Waiting::Session(_) => Line::Returns,
+            Waiting::Member(..) => Line::Snapshots,
+        };
+        queue.push(&host, line as usize, Work::Snapshot(waiting, number));
         self.places.insert(waiting, Place { number, waits: Waits::InLine(host) });
     }
 
@@ -153,7 +157,7 @@ mod tests {
     use crate::addresses::{Address, Addresses};
     use crate::config::Config;
     use crate::shard::slab::Key;
-    use crate::shard::work::{Host, Waiting, Work, WorkQueue};
+    use crate::shard::work::{Host, Waiting, Work, WorkQueue, work_queue};
 
     const fn us(count: u64) -> Duration {
         Duration::from_micros(count)
@@ -169,10 +173,15 @@ mod tests {
     }
 
     /// The waiting sessions, in the fair queue.
-    #[derive(Default)]
     struct Queue {
         snapshots: Snapshots,
         work: WorkQueue,
+    }
+
+    impl Default for Queue {
+        fn default() -> Self {
+            Self { snapshots: Snapshots::default(), work: work_queue() }
+        }
     }
 
     impl Queue {

@@ -3,6 +3,7 @@
 
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::addresses::Address;
 use crate::shard::fair_queue::{FairQueue, Payer};
@@ -73,14 +74,35 @@ pub(crate) enum Work {
 /// The lines of one address, which share its time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::shard) enum Line {
+    /// Input of connections without a session, if nothing else of their address waits: mostly a
+    /// hello.
+    Hellos,
+    /// Clients that want a session back.
+    Resumes,
+    /// Sessions on their way back, whose rooms bring the copies up to date.
+    Returns,
     Input,
     /// Input of connections that took much time lately.
     BusyInput,
-    Resumes,
     Snapshots,
 }
 
-const LINES: usize = 4;
+/// By how much the pieces of each line stand back, in their order: the first three are short, and a
+/// snapshot may be long. When a crowd comes at once, nobody has taken anything yet, and one that
+/// comes back goes first. It is less than the head start, and what is taken counts as ever.
+const STANDS_BACK: [Duration; 6] = [
+    Duration::ZERO,
+    Duration::ZERO,
+    Duration::ZERO,
+    Duration::from_micros(500),
+    Duration::from_millis(1),
+    Duration::from_millis(1),
+];
 
 /// The work of all addresses.
-pub(in crate::shard) type WorkQueue = FairQueue<Host, Work, LINES>;
+pub(in crate::shard) type WorkQueue = FairQueue<Host, Work, { STANDS_BACK.len() }>;
+
+/// Returns a queue without work.
+pub(in crate::shard) fn work_queue() -> WorkQueue {
+    FairQueue::with(STANDS_BACK)
+}

@@ -50,10 +50,10 @@ impl Links {
             return;
         }
         for key in std::mem::take(&mut self.input.calm) {
-            self.line_up(key, Line::Input, Work::Input(key));
+            self.line_up_input(key, false);
         }
         for key in std::mem::take(&mut self.input.busy) {
-            self.line_up(key, Line::BusyInput, Work::Input(key));
+            self.line_up_input(key, true);
         }
     }
 
@@ -64,13 +64,24 @@ impl Links {
             connection.unread = true;
         }
         if !self.work.is_empty() {
-            let line = if is_busy { Line::BusyInput } else { Line::Input };
-            self.line_up(key, line, Work::Input(key));
+            self.line_up_input(key, is_busy);
         } else if is_busy {
             self.input.busy.push_back(key);
         } else {
             self.input.calm.push_back(key);
         }
+    }
+
+    fn line_up_input(&mut self, key: ConnectionKey, is_busy: bool) {
+        let is_hello = self.get(key).is_some_and(|connection| !connection.has_session);
+        // Input of an address keeps its order.
+        let is_first = || self.host(key).is_some_and(|host| !self.work.waits(&host));
+        let line = match is_busy {
+            true => Line::BusyInput,
+            false if is_hello && !self.is_served(key) && is_first() => Line::Hellos,
+            false => Line::Input,
+        };
+        self.line_up(key, line, Work::Input(key));
     }
 
     /// Puts work for a connection into a line of its address.

@@ -17,7 +17,7 @@ use crate::shard::connection::{Connection, SocketChange};
 use crate::shard::env::Env;
 use crate::shard::keys::{ConnectionKey, OfConnection};
 use crate::shard::slab::Slab;
-use crate::shard::work::{Host, WorkQueue};
+use crate::shard::work::{Host, WorkQueue, work_queue};
 
 /// The links to clients: connections, what comes in on them, and what they are owed.
 pub(crate) struct Links {
@@ -70,7 +70,7 @@ impl Links {
             dirty: VecDeque::new(),
             timeouts: Timeouts::new(shortest / 16),
             input: InputQueue::default(),
-            work: WorkQueue::default(),
+            work: work_queue(),
             visit: Visit::default(),
             visited: None,
             read_late: Vec::new(),

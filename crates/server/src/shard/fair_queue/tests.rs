@@ -3,7 +3,7 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 
-use super::{FairQueue, Payer};
+use super::{FairQueue, Payer, nanoseconds};
 
 /// A party by its number. Those from 1,000,000 on have four shares.
 impl Payer for u32 {
@@ -21,8 +21,13 @@ const fn us(count: u64) -> Duration {
 /// A queue whose pieces of work are the numbers of their parties.
 type Queue = FairQueue<u32, u32>;
 
+fn with_head_start(time: Duration) -> Queue {
+    let head_start = nanoseconds(time);
+    FairQueue { now: head_start, head_start, ..FairQueue::default() }
+}
+
 fn without_head_start() -> Queue {
-    FairQueue::with_head_start(Duration::ZERO)
+    with_head_start(Duration::ZERO)
 }
 
 impl Queue {
@@ -86,6 +91,36 @@ fn the_lines_of_a_party_share_its_time() {
         queue.took(us(time));
     }
     assert!((99_000..=101_000).contains(&got[1]), "{got:?}");
+}
+
+/// A thousand parties come at once, each with a long piece, and one with a few short ones.
+#[test]
+fn one_with_short_pieces_does_not_wait_for_a_long_one_of_each_other() {
+    let mut queue = FairQueue::<u32, u32, 2>::with([Duration::ZERO, us(1000)]);
+    for party in 1..=1000 {
+        queue.push(&party, 1, party);
+    }
+    for _ in 0..100 {
+        assert_ne!(queue.next(), None);
+        queue.took(us(500));
+    }
+    for piece in 0..10 {
+        queue.push(&0, 0, 0);
+        assert_eq!(queue.next(), Some(0), "piece {piece}");
+        queue.took(us(50));
+    }
+    // What it took counts as ever.
+    let mut others = 0;
+    for _ in 0..600 {
+        queue.push(&0, 0, 0);
+        others += usize::from(queue.next() != Some(0));
+        queue.took(us(50));
+    }
+    assert!(others > 500, "{others}");
+    // One that has both is at the place of the short one.
+    queue.push(&2000, 1, 1);
+    queue.push(&2000, 0, 2);
+    assert_eq!(queue.next(), Some(2));
 }
 
 #[test]
@@ -153,7 +188,7 @@ fn a_party_with_more_shares_gets_more() {
 
 #[test]
 fn one_that_seldom_waits_is_not_behind_many_that_always_do() {
-    let mut queue = FairQueue::with_head_start(us(1000));
+    let mut queue = with_head_start(us(1000));
     for party in 1..=1000 {
         queue.wait(party);
     }
@@ -238,7 +273,7 @@ proptest! {
         stays in prop::collection::vec(any::<bool>(), 400),
         head_start in prop::sample::select(vec![0, 1000]),
     ) {
-        let mut queue = FairQueue::with_head_start(us(head_start));
+        let mut queue = with_head_start(us(head_start));
         let mut got: HashMap<u32, u64> = (0..patient).map(|party| (party, 0)).collect();
         for party in 0..patient {
             queue.wait(party);
@@ -271,7 +306,7 @@ proptest! {
         times in prop::collection::vec(1..1000_u64, 1..300),
         head_start in prop::sample::select(vec![0, 1000]),
     ) {
-        let mut queue = FairQueue::with_head_start(us(head_start));
+        let mut queue = with_head_start(us(head_start));
         for party in 1..=others {
             queue.wait(party);
         }

@@ -121,7 +121,10 @@ impl Outlet<'_> {
         let token =
             if resumable { resumption.signed_token(number, &node.tokens) } else { Vec::new() };
         let session = Session::new(number, identity, resumable.then_some(resumption));
+        // If others wait, what it says next waits as that of other sessions does: hellos are short.
+        let is_over = self.links.visited == Some(key) && !self.links.work.is_empty();
         let Some(connection) = self.links.get_mut(key) else { return };
+        connection.pause.turn |= is_over;
         connection.dialect.format = format;
         connection.heard = self.env.now.into();
         connection.resumable = resumable;
