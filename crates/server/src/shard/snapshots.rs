@@ -279,7 +279,10 @@ mod tests {
                     break;
                 }
                 before += 1;
-                assert!(before <= 500, "for room {rooms}, with 100 others at a time");
+                // It is ahead by one piece. Others that come use their head starts, so with each of
+                // their pieces the virtual time goes on by a quarter of the share of one among all:
+                // 100 others, one more since each room, this one, and two.
+                assert!(before <= 4 * (103 + rooms), "for room {rooms}: {before}");
             }
         }
     }

@@ -182,7 +182,7 @@ fn snapshots_for_many_who_join_at_once_are_written_a_few_at_a_time() {
         world.heard(*guest);
     }
     world.oversleep(60);
-    // Three snapshots are all that a turn has time for.
+    // One of them by the sync, and one of those that wait.
     world.each_look_takes(Duration::from_millis(1));
     let mut joined = Vec::new();
     for _ in 0..20 {
@@ -196,7 +196,7 @@ fn snapshots_for_many_who_join_at_once_are_written_a_few_at_a_time() {
         joined.push(heard.filter(is_joined).count());
     }
     assert_eq!(joined.iter().sum::<usize>(), 10, "{joined:?}");
-    assert!(joined.iter().all(|count| *count <= 3), "{joined:?}");
+    assert!(joined.iter().all(|count| *count <= 2), "{joined:?}");
 }
 
 #[test]
@@ -246,7 +246,8 @@ fn rooms_that_are_always_overdue_starve_neither_input_nor_each_other() {
     }
     assert!(!pongs.contains(&0), "each is served in its turn: {pongs:?}");
     let (least, most) = (patched.iter().min().unwrap(), patched.iter().max().unwrap());
-    // What a room has to say also depends on when its client is served.
+    // Rooms take turns, so they are run as often as each other, or once more. The first ones also
+    // ran before all were overdue; and a room has nothing to say whose client was not served since.
     assert!(*least > 0 && most - least <= 3, "each has its turn: {patched:?}");
 }
 
