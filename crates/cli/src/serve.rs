@@ -167,20 +167,19 @@ impl Flags {
             Some(file) => read(Path::new(&file))?,
             None => Config::default(),
         };
-        config.read_env(settings).map_err(|error| Usage(error.to_string()))?;
-        for (name, value) in self.settings {
-            config.set(name, &value).map_err(|error| Usage(error.to_string()))?;
-        }
+        config.read_env(settings).map_err(|error| Failure::Input(error.to_string()))?;
+        let settings = self.settings;
+        config.set_all(settings).map_err(|error| Failure::Input(error.to_string()))?;
         Ok(config)
     }
 }
 
 /// Reads a file of settings.
-fn read(file: &Path) -> Result<Config, Usage> {
+fn read(file: &Path) -> Result<Config, Failure> {
     let text = std::fs::read_to_string(file).map_err(|error| {
-        Usage(format!("the settings in {} can't be read: {error}", file.display()))
+        Failure::Input(format!("the settings in {} can't be read: {error}", file.display()))
     })?;
-    Config::from_toml(&text).map_err(|error| Usage(format!("{}: {error}", file.display())))
+    Config::from_toml(&text).map_err(|error| Failure::Input(format!("{}: {error}", file.display())))
 }
 
 /// An argument that is not the flag of a setting.
@@ -211,7 +210,7 @@ mod tests {
 
     fn config(arguments: &[&str], variables: &[(&str, &str)]) -> Result<Config, String> {
         let said = |failure| match failure {
-            Failure::Usage(Usage(text)) => text,
+            Failure::Usage(Usage(text)) | Failure::Input(text) => text,
             other => panic!("{other:?}"),
         };
         let mut parser = lexopt::Parser::from_args(arguments);

@@ -85,7 +85,8 @@ pub(crate) fn find(name: &str) -> Option<(&'static Setting, Option<&'static str>
 }
 
 impl Config {
-    /// Sets one setting, or a part of one, from text. A table keeps the parts that are not named.
+    /// Sets one setting, or a part of one, from text. A table keeps the parts that are not named,
+    /// except the burst of a rate: without one it is as much as the number.
     /// Fields of [`Tuning`] can be set as well, such as `tuning.hello_bytes`.
     ///
     /// # Errors
@@ -98,6 +99,24 @@ impl Config {
             value: (!setting.is_secret).then(|| value.into()),
             why: format!("{why}; give {}", (setting.range)(part)),
         })
+    }
+
+    /// Sets several settings, and parts of settings, that were given in no order: a table before its
+    /// parts, and the number of a rate before its burst.
+    ///
+    /// # Errors
+    /// As [`set`](Self::set), and if a rate is given by the second and by the minute. Settings before
+    /// the wrong one are set.
+    pub fn set_all(&mut self, mut values: Vec<(&str, String)>) -> Result<(), ConfigError> {
+        let is_part = |key: &str| find(key).is_some_and(|(_, part)| part.is_some());
+        values.sort_by_key(|(key, _)| (is_part(key), key.ends_with(".burst")));
+        for (key, _) in &values {
+            let rate = key.strip_suffix(".per_minute").map(|rate| format!("{rate}.per_second"));
+            if rate.is_some_and(|other| values.iter().any(|(key, _)| *key == other)) {
+                return Err(ConfigError::new(key, "both per_second and per_minute; choose one"));
+            }
+        }
+        values.iter().try_for_each(|(key, value)| self.set(key, value))
     }
 
     /// The value of a setting, or of a part of one, as [`set`](Self::set) takes it; `None` if there
@@ -149,7 +168,10 @@ impl Config {
         {
             return Err(ConfigError::new(path, "both per_second and per_minute; choose one"));
         }
-        for (key, value) in table {
+        // The number of a rate sets its burst, too.
+        let mut entries: Vec<_> = table.iter().collect();
+        entries.sort_by_key(|(key, _)| *key == "burst");
+        for (key, value) in entries {
             let name = if path.is_empty() { key.clone() } else { format!("{path}.{key}") };
             let found = find(&name).filter(|(setting, _)| !setting.is_tuning());
             let may_be_table =
@@ -190,23 +212,26 @@ impl Config {
     /// named.
     ///
     /// # Errors
-    /// As [`from_env`](Self::from_env). Settings before the wrong one are set.
+    /// As [`from_env`](Self::from_env). Settings before the wrong one may be set.
     pub fn read_env(
         &mut self,
         variables: impl IntoIterator<Item = (String, String)>,
     ) -> Result<(), ConfigError> {
+        let mut values = Vec::new();
         for (name, value) in variables {
             let Some(short) = name.strip_prefix(ENV_PREFIX).filter(|short| *short != FILE) else {
                 continue;
             };
-            let set = match keys().find(|key| setting::variable(key) == name) {
-                Some(key) => self.set(key, &value),
-                None => Err(unknown_variable(&short.to_ascii_lowercase())),
+            let Some(key) = keys().find(|key| setting::variable(key) == name) else {
+                let error = unknown_variable(&short.to_ascii_lowercase());
+                return Err(ConfigError { name, ..error });
             };
-            // The error names what the user wrote.
-            set.map_err(|error| ConfigError { name, ..error })?;
+            values.push((key, value));
         }
-        Ok(())
+        // The error names what the user wrote.
+        let named =
+            |error: ConfigError| ConfigError { name: setting::variable(&error.name), ..error };
+        self.set_all(values).map_err(named)
     }
 
     /// Checks settings against each other.
@@ -348,7 +373,7 @@ fn plain(value: &toml::Value, may_be_list: bool) -> Result<String, &'static str>
             Ok(items?.join(","))
         }
         toml::Value::Array(_) => Err("a list; give one value"),
-        toml::Value::Float(_) => Err("not a whole number"),
+        toml::Value::Float(number) => Ok(format!("{number:?}")),
         toml::Value::Datetime(_) => Err("a date"),
         toml::Value::Table(_) => Err("a table; give one value"),
     }

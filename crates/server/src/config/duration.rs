@@ -19,6 +19,10 @@ pub(super) fn read(text: &str) -> Result<Duration, String> {
         }
         let Some((_, unit_ms)) = UNITS.iter().find(|(name, _)| *name == unit) else {
             return Err(match unit {
+                "" if after.starts_with('.') => {
+                    format!("{text} has a fraction: write whole numbers, such as 1s500ms")
+                }
+                "" if after.starts_with(' ') => format!("{text:?} has a space"),
                 "" => format!("{number} has no unit: ms, s, m or h"),
                 _ => format!("{unit} is not a unit: it is ms, s, m or h"),
             });
@@ -82,7 +86,8 @@ mod tests {
             ("-1s", "not a duration"),
             ("30", "30 has no unit: ms, s, m or h"),
             ("1m30", "30 has no unit: ms, s, m or h"),
-            ("1.5s", "1 has no unit: ms, s, m or h"),
+            ("1.5s", "1.5s has a fraction: write whole numbers, such as 1s500ms"),
+            ("5 s", "\"5 s\" has a space"),
             ("3d", "d is not a unit: it is ms, s, m or h"),
             ("3S", "3 has no unit: ms, s, m or h"),
             ("99999999999999999999s", "too long"),

@@ -249,8 +249,14 @@ impl Value for RateLimit {
         let [count, burst] = range;
         match part {
             "per_second" | "per_minute" => {
-                self.count = Value::parse(text, count)?;
+                let is_slow = part == "per_second" && text.contains('.');
+                self.count = Value::parse(text, count).map_err(|why| match is_slow {
+                    true => format!("{why}; per_minute takes slower rates"),
+                    false => why,
+                })?;
                 self.per = if part == "per_second" { Per::Second } else { Per::Minute };
+                // The burst of another rate would let through many times what this one does.
+                self.burst = None;
             }
             "burst" => self.burst = Some(Value::parse(text, burst)?),
             _ => return Err(no_part::<Self>(part)),
@@ -285,9 +291,13 @@ fn replace<T: Value + Copy>(value: &mut T, text: &str, range: &T::Range) -> Resu
     let Some(parts) = table["table"].as_table().filter(|_| table.len() == 1) else {
         return Err(format!("not a table of {}", known()));
     };
+    // A part may change those behind it.
+    let mut parts: Vec<_> = parts.iter().collect();
+    parts.sort_by_key(|(part, _)| T::PARTS.iter().position(|known| known == part));
     for (part, value) in parts {
         let text = match value {
             toml::Value::Integer(number) => number.to_string(),
+            toml::Value::Float(number) => format!("{number:?}"),
             _ => return Err(format!("{part} is not a whole number")),
         };
         changed.set_part(part, &text, range).map_err(|why| {

@@ -192,15 +192,21 @@ fn an_unknown_setting_is_answered_with_the_one_that_was_meant() {
         ("limits.addresses.joins", "limits.address.joins"),
         ("idle_timeout", "http.idle_timeout"),
         ("shrads", "shards"),
+        // Of another group, or with a part that it does not have.
+        ("limits.publishes", "limits.session.publishes"),
+        ("limits.address.publishes.per_minute", "limits.session.publishes"),
+        ("connections.max", "limits.connections"),
     ] {
         assert_eq!(set(wrong, "1"), format!("{wrong}: {}", unknown(meant)));
         assert_eq!(toml(&format!("{wrong} = 1")), format!("{wrong}: {}", unknown(meant)));
     }
-    for wrong in ["verbose", "http.verbose"] {
-        let expected = format!(
-            "{wrong}: no setting has this name; `serve --help` and docs/operations.md list them"
-        );
-        assert_eq!(set(wrong, "1"), expected);
+    for (wrong, said) in [
+        ("verbose", "no setting has this name; `serve --help` and docs/operations.md list them"),
+        ("tls.certificate", "no setting has this name; the group has cert, key, self_signed, only"),
+        ("tls", "this is a group of settings: cert, key, self_signed, only"),
+        ("limits.connections_max", "this is now `limits.connections.total`"),
+    ] {
+        assert_eq!(set(wrong, "1"), format!("{wrong}: {said}"));
     }
     for (wrong, meant) in [("SHRADS", "SHARDS"), ("TIMEOUTS_HELLOS", "TIMEOUTS_HELLO")] {
         let variable = (format!("PLAYFIELD_{wrong}"), "2".to_owned());
@@ -275,7 +281,11 @@ fn settings_come_from_toml() {
         ("shards = -1", r#"shards = "-1": not a whole number; give 0..=1024"#),
         ("shards = [2]", "shards: a list; give one value"),
         ("shards = { all = 1 }", "shards: a table; give one value"),
-        ("limits.rooms = 7.0", "limits.rooms: not a whole number"),
+        ("limits.rooms = 7.0", r#"limits.rooms = "7.0": not a whole number; give 1..=10000000"#),
+        (
+            "limits.session.messages = { per_second = 0.5 }",
+            r#"limits.session.messages.per_second = "0.5": not a whole number; per_minute takes slower rates; give 0..=1000000"#,
+        ),
         ("threads.pin_cores = [[0]]", "threads.pin_cores: a list; give one value"),
         (
             "limits.address.joins = { per_second = 1, per_minute = 1 }",
@@ -311,6 +321,42 @@ fn settings_come_from_the_environment() {
 }
 
 #[test]
+fn a_rate_without_a_burst_has_its_number_at_once_wherever_it_comes_from() {
+    let messages = |config: Config| config.limits.session.messages;
+    let expected = RateLimit::per_second(10);
+    for text in [
+        "limits.session.messages = { per_second = 10 }",
+        "limits.session.messages.per_second = 10",
+        "[limits.session.messages]\nper_second = 10",
+    ] {
+        assert_eq!(messages(Config::from_toml(text).unwrap()), expected, "{text}");
+    }
+    let number = ("PLAYFIELD_LIMITS_SESSION_MESSAGES_PER_SECOND".to_owned(), "10".to_owned());
+    assert_eq!(messages(Config::from_env([number.clone()]).unwrap()), expected);
+
+    let expected = RateLimit { burst: Some(50), ..expected };
+    for text in [
+        "limits.session.messages = { burst = 50, per_second = 10 }",
+        "[limits.session.messages]\nburst = 50\nper_second = 10",
+    ] {
+        assert_eq!(messages(Config::from_toml(text).unwrap()), expected, "{text}");
+    }
+    let burst = ("PLAYFIELD_LIMITS_SESSION_MESSAGES_BURST".to_owned(), "50".to_owned());
+    assert_eq!(messages(Config::from_env([burst, number.clone()]).unwrap()), expected);
+
+    let other = ("PLAYFIELD_LIMITS_SESSION_MESSAGES_PER_MINUTE".to_owned(), "10".to_owned());
+    let error = Config::from_env([number.clone(), other]).unwrap_err().to_string();
+    assert_eq!(
+        error,
+        "PLAYFIELD_LIMITS_SESSION_MESSAGES_PER_MINUTE: both per_second and per_minute; choose one"
+    );
+    // A part goes before its table.
+    let table = "{ per_second = 30, burst = 60 }".to_owned();
+    let whole = ("PLAYFIELD_LIMITS_SESSION_MESSAGES".to_owned(), table);
+    assert_eq!(messages(Config::from_env([number, whole]).unwrap()), RateLimit::per_second(10));
+}
+
+#[test]
 fn no_two_settings_have_the_same_variable() {
     let variables: BTreeSet<String> = keys().map(setting::variable).collect();
     assert_eq!(variables.len(), keys().count());
@@ -329,14 +375,7 @@ fn any_value(setting: &'static super::Setting) -> BoxedStrategy<String> {
         let number = within(&(setting.range)(Some("per_second")), u64::MAX);
         let burst = within(&(setting.range)(Some("burst")), u64::MAX);
         let part = prop_oneof![Just("per_second"), Just("per_minute")];
-        // A table keeps the burst that it does not name.
-        let is_kept = default.contains("burst");
-        let burst = if is_kept {
-            burst.prop_map(Some).boxed()
-        } else {
-            proptest::option::of(burst).boxed()
-        };
-        return (part, number, burst)
+        return (part, number, proptest::option::of(burst))
             .prop_map(|(part, number, burst)| match burst {
                 Some(burst) => format!("{{ {part} = {number}, burst = {burst} }}"),
                 None => format!("{{ {part} = {number} }}"),

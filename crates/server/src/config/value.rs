@@ -29,7 +29,8 @@ pub(super) trait Value: Sized {
     /// Writes it in the form that `parse` reads.
     fn text(&self) -> String;
 
-    /// Reads a text in place of this value. A table keeps the parts that the text does not name.
+    /// Reads a text in place of this value. A table keeps the parts that the text does not name,
+    /// except the burst of a rate, which goes with its number.
     fn update(&mut self, text: &str, range: &Self::Range) -> Result<(), String> {
         *self = Self::parse(text, range)?;
         Ok(())
