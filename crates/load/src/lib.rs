@@ -24,7 +24,6 @@ mod deliveries;
 mod descriptors;
 mod dial;
 mod engine;
-mod generate;
 mod name;
 mod payload;
 mod probe;

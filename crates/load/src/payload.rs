@@ -1,10 +1,10 @@
 //! Payloads of channels and devices, which have no schema.
 
+use playfield_state::generate::{Generator, LENGTH_MAX};
 use playfield_wire::TreeFormat;
 use playfield_wire::tree::TreeWriter;
 use serde_json::{Map, Value, json};
 
-use crate::generate::{LENGTH_MAX, text_of_length};
 use crate::random::Random;
 use crate::settings::Content;
 use crate::stamp::{STAMP_BYTES, Stamp};
@@ -153,7 +153,7 @@ fn special(table: &Map<String, Value>, random: &mut Random) -> Result<Option<Val
             _ => return wrong("a list of values"),
         },
         ["length"] => match table["length"].as_u64().filter(|length| *length <= LENGTH_MAX) {
-            Some(length) => text_of_length(random, length).into(),
+            Some(length) => Generator::new(&mut || random.bits(), 0).text(length).into(),
             None => return wrong(&format!("a length from 0 to {LENGTH_MAX}")),
         },
         _ => return Ok(None),

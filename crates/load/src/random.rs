@@ -32,8 +32,4 @@ impl Random {
     pub(crate) fn fraction(&mut self) -> f64 {
         (self.bits() >> 11) as f64 / (1_u64 << 53) as f64
     }
-
-    pub(crate) fn chance(&mut self, probability: f64) -> bool {
-        self.fraction() < probability
-    }
 }

@@ -19,6 +19,7 @@ mod column;
 mod data;
 mod digest;
 mod dynamic;
+pub mod generate;
 mod json_mirror;
 mod key;
 mod leaf;

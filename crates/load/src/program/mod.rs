@@ -5,12 +5,12 @@ mod compiler;
 use std::collections::BTreeMap;
 
 use playfield_state::JsonExchange;
+use playfield_state::generate::Generator;
 use playfield_wire::schema::{RoomSchema, Type};
 use serde_json::Value;
 
 use self::compiler::Compiler;
 use crate::bot::MakeBot;
-use crate::generate::Generator;
 use crate::name::Name;
 use crate::payload::Payload;
 use crate::random::Random;
@@ -206,7 +206,7 @@ impl Programs {
             }
             MessagePayload::Generated { of, given } => (of, given.as_ref()),
         };
-        let value = Generator { random, player }.value(of, given)?;
+        let value = Generator::new(&mut || random.bits(), player).value(of, given)?;
         let exchange = &self.rooms[room as usize].exchange;
         let written = exchange.message(&message.name, &value);
         let (_, payload) = written.map_err(|error| format!("{value}: {error}"))?;
@@ -231,7 +231,7 @@ impl Programs {
         let mut same: Option<(Value, bool)> = None;
         for seed in 0..SAMPLES {
             let mut random = Random::new(seed, 0);
-            let value = Generator { random: &mut random, player: 1 }.value(&of, given)?;
+            let value = Generator::new(&mut || random.bits(), 1).value(&of, given)?;
             let checked = exchange.message(&name, &value);
             checked.map_err(|error| format!("{value} is not a valid {name:?}: {error}"))?;
             same = Some(match same {

@@ -6,11 +6,11 @@ use std::fmt::Display;
 use std::io::Read;
 use std::path::Path;
 
+use playfield_state::generate::LENGTH_MAX;
 use serde_json::{Map, Value};
 use toml::de::{DeTable, DeValue};
 
 use self::source::{Item, Source, Table};
-use crate::generate::LENGTH_MAX;
 use crate::settings::{Action, Answer, Content, Enter, LoadError, MessageKind, Script, Step};
 
 /// The longest script file, in bytes.

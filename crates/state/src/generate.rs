@@ -3,23 +3,71 @@
 use playfield_wire::schema::{Struct, Type};
 use serde_json::{Map, Value, json};
 
-use crate::random::Random;
-
 /// The most elements of a generated list or map, and the length of a generated text.
 const ELEMENTS_MAX: u64 = 4;
 const TEXT_CHARS_MAX: u64 = 16;
 
-/// The longest text, byte string or list that a script may ask for.
-pub(crate) const LENGTH_MAX: u64 = 1 << 20;
+/// The longest text, byte string or list that may be asked for.
+pub const LENGTH_MAX: u64 = 1 << 20;
 
-/// Generates values for one connection.
-pub(crate) struct Generator<'a> {
-    pub(crate) random: &'a mut Random,
-    /// The connection's player in the room.
-    pub(crate) player: u64,
+/// Generates values for one player, such as the messages that a load or a test sends.
+///
+/// ```
+/// use playfield_state::Data;
+/// use playfield_state::generate::Generator;
+/// use serde_json::json;
+///
+/// // Any generator of random numbers will do.
+/// let mut seed = 7_u64;
+/// let mut bits = || {
+///     seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+///     seed
+/// };
+/// let mut generator = Generator::new(&mut bits, 1);
+/// let roll = generator.value(&u8::schema(), Some(&json!({ "from": 1, "to": 6 })))?;
+/// assert!((1..=6).contains(&roll.as_u64().unwrap()));
+/// # Ok::<(), String>(())
+/// ```
+pub struct Generator<'a> {
+    random: Random<'a>,
+    /// The player in the room.
+    player: u64,
 }
 
-impl Generator<'_> {
+/// Numbers made of random bits.
+struct Random<'a>(&'a mut dyn FnMut() -> u64);
+
+impl Random<'_> {
+    fn bits(&mut self) -> u64 {
+        (self.0)()
+    }
+
+    /// A number below `bound`; 0 if `bound` is 0.
+    fn below(&mut self, bound: u64) -> u64 {
+        // The error of the multiplication is below 2^-64 for each value, which nobody notices.
+        ((u128::from(self.bits()) * u128::from(bound)) >> 64) as u64
+    }
+
+    fn index(&mut self, length: usize) -> usize {
+        self.below(length as u64) as usize
+    }
+
+    /// A number from 0 up to, not including, 1.
+    fn fraction(&mut self) -> f64 {
+        (self.bits() >> 11) as f64 / (1_u64 << 53) as f64
+    }
+
+    fn chance(&mut self, probability: f64) -> bool {
+        self.fraction() < probability
+    }
+}
+
+impl<'a> Generator<'a> {
+    /// A generator that draws from `bits`, for this player of the room.
+    pub fn new(bits: &'a mut dyn FnMut() -> u64, player: u64) -> Self {
+        Self { random: Random(bits), player }
+    }
+
     /// A value of this type. What `given` says is fixed, and the rest is random:
     ///
     /// - a table for a struct fixes the fields that it names;
@@ -30,7 +78,7 @@ impl Generator<'_> {
     ///
     /// # Errors
     /// The error in `given`.
-    pub(crate) fn value(&mut self, of: &Type, given: Option<&Value>) -> Result<Value, String> {
+    pub fn value(&mut self, of: &Type, given: Option<&Value>) -> Result<Value, String> {
         let Some(given) = given else { return Ok(self.any(of)) };
         if let Some(choices) = one_of(of, given)? {
             let choice = &choices[self.random.index(choices.len())];
@@ -226,8 +274,13 @@ impl Generator<'_> {
                     .bytes(&bytes);
                 serde_json::from_slice(&text).unwrap_or_default()
             }
-            _ => text_of_length(self.random, length).into(),
+            _ => self.text(length).into(),
         }
+    }
+
+    /// A text of this length.
+    pub fn text(&mut self, length: u64) -> String {
+        (0..length).map(|_| (b'a' + self.random.below(26) as u8) as char).collect()
     }
 
     /// The name of a key.
@@ -237,10 +290,6 @@ impl Generator<'_> {
             other => other.to_string(),
         }
     }
-}
-
-pub(crate) fn text_of_length(random: &mut Random, length: u64) -> String {
-    (0..length).map(|_| (b'a' + random.below(26) as u8) as char).collect()
 }
 
 fn is_number(of: &Type) -> bool {
@@ -290,12 +339,21 @@ fn length(table: &Map<String, Value>) -> Result<u64, String> {
 
 #[cfg(test)]
 mod tests {
-    use playfield_state::JsonExchange;
     use playfield_wire::schema::{Enum, Field, MessageSchema, Policy, RoomSchema, Struct, Type};
     use serde_json::{Value, json};
 
     use super::{Generator, LENGTH_MAX};
-    use crate::random::Random;
+    use crate::JsonExchange;
+
+    /// Random bits (SplitMix64).
+    fn bits(mut seed: u64) -> impl FnMut() -> u64 {
+        move || {
+            seed = seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
+            let mixed = (seed ^ (seed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+            let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+            mixed ^ (mixed >> 31)
+        }
+    }
 
     fn structure(name: &'static str, fields: Vec<(&'static str, Type)>) -> Struct {
         let field = |(name, of): (&'static str, Type)| Field {
@@ -353,8 +411,7 @@ mod tests {
             messages: vec![MessageSchema { name: "go".into(), of: of.clone(), reply: of.clone() }],
             events: vec![],
         };
-        let mut random = Random::new(seed, 0);
-        let value = Generator { random: &mut random, player: 3 }.value(&of, given)?;
+        let value = Generator::new(&mut bits(seed), 3).value(&of, given)?;
         let exchange = JsonExchange::new(&schema).expect("a schema");
         let (_, payload) = exchange.message("go", &value).map_err(|error| error.to_string())?;
         exchange.reply(0, &payload).map_err(|error| error.to_string())
@@ -409,8 +466,8 @@ mod tests {
 
     #[test]
     fn a_range_holds_both_its_ends() {
-        let mut random = Random::new(1, 1);
-        let mut generator = Generator { random: &mut random, player: 1 };
+        let mut bits = bits(1);
+        let mut generator = Generator::new(&mut bits, 1);
         let given = json!({"from": -1, "to": 1});
         let drawn: Vec<_> =
             (0..100).map(|_| generator.value(&Type::I64, Some(&given)).unwrap()).collect();
