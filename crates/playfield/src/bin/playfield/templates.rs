@@ -26,6 +26,7 @@ pub(crate) const TEMPLATES: &[Template] = &[
         files: files![
             ".gitignore" from "gitignore",
             "README.md" from "README.md",
+            "clippy.toml" from "clippy.toml",
             "src/main.rs" from "counter/src/main.rs",
             "web/index.html" from "counter/web/index.html",
             "web/style.css" from "counter/web/style.css",
@@ -37,6 +38,7 @@ pub(crate) const TEMPLATES: &[Template] = &[
         files: files![
             ".gitignore" from "gitignore",
             "README.md" from "README.md",
+            "clippy.toml" from "clippy.toml",
             "src/main.rs" from "cards/src/main.rs",
             "web/index.html" from "cards/web/index.html",
             "web/style.css" from "cards/web/style.css",
@@ -48,6 +50,7 @@ pub(crate) const TEMPLATES: &[Template] = &[
         files: files![
             ".gitignore" from "gitignore",
             "README.md" from "README.md",
+            "clippy.toml" from "clippy.toml",
             "src/main.rs" from "arena/src/main.rs",
             "web/arena.js" from "arena/web/arena.js",
             "web/index.html" from "arena/web/index.html",
