@@ -83,3 +83,28 @@ pub(crate) fn server() -> Server {
 fn main() -> ExitCode {
     server().run()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use playfield::sim::Sim;
+
+    #[test]
+    fn nobody_learns_of_a_ship_that_is_out_of_sight() {
+        let report = Sim::<Arena>::audit([0.0, 1.5, 3.0], |sim, angle| {
+            let [ann, bob] = ["Ann", "Bob"].map(|name| sim.join(name).unwrap());
+            sim.may_see(ann);
+            for (player, x) in [(ann, 600.0), (bob, 200.0)] {
+                let ship = sim.room_mut().ships.get_mut(&player).unwrap();
+                (ship.x, ship.y) = (x, 500.0);
+            }
+            sim.sync();
+            sim.send(ann, Steer { angle: *angle }).unwrap();
+            sim.send(bob, Steer { angle: 1.5 }).unwrap();
+            sim.measure(ann, Duration::from_millis(40));
+            sim.advance(Duration::from_secs(1));
+            assert!(!sim.copy(bob).ships.contains_key(&ann));
+        });
+        report.assert_silent();
+    }
+}

@@ -150,3 +150,46 @@ pub(crate) fn server() -> Server {
 fn main() -> ExitCode {
     server().run()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use playfield::sim::Sim;
+
+    /// An offer is between two: nobody else learns of it, nor of any card that was not played.
+    #[test]
+    fn hands_the_deck_and_offers_are_secret() {
+        let report = Sim::<Table>::audit([7, 48], |sim, card| {
+            let [ann, bob, eve] = ["Ann", "Bob", "Eve"].map(|name| sim.join(name).unwrap());
+            sim.may_see(ann);
+            sim.may_see(bob);
+            sim.room_mut().hands.get_or_default(ann).push(*card);
+            sim.room_mut().deck.push(*card);
+            let trade = sim.request_begin(ann, Trade { place: 5, with: bob });
+            sim.advance(Duration::from_millis(100));
+            for seed in 0..100 {
+                sim.any_message(eve, seed);
+                sim.advance(Duration::from_millis(20));
+            }
+            sim.request(bob, Accept { place: 0 }).unwrap();
+            assert!(sim.reply(&trade).unwrap().is_ok());
+            sim.advance(Duration::from_millis(100));
+        });
+        report.assert_silent();
+    }
+
+    #[test]
+    fn the_table_is_deterministic() {
+        Sim::<Table>::check_determinism(
+            || Sim::new(7),
+            |sim| {
+                let players = ["Ann", "Bob", "Eve"].map(|name| sim.join(name).unwrap());
+                for seed in 0..100 {
+                    sim.any_message(players[seed as usize % 3], seed);
+                    sim.advance(Duration::from_millis(30));
+                }
+            },
+        )
+        .unwrap();
+    }
+}

@@ -1,6 +1,11 @@
 //! Each example runs, and does what it says. They run as programs, on their own port; clients
 //! know them by their schemas only.
 
+/// Its own tests run here.
+#[path = "../duel.rs"]
+#[expect(dead_code, reason = "it is a program of its own")]
+mod duel;
+
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::process::{Child, ChildStdout, Command, Stdio};

@@ -1,6 +1,7 @@
 //! The tests of rooms, without sockets. One binary for all, which links once; each file is a
 //! module.
 
+mod audit;
 mod coming_back;
 mod copies;
 mod determinism;

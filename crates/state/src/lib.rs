@@ -44,7 +44,7 @@ mod viewed;
 mod walk;
 
 pub use bytes::Bytes;
-pub use change::{Change, ChangeKind, Path, PathStep, Pattern, PatternError};
+pub use change::{Change, ChangeKind, Path, PathStep, Pattern, PatternError, differences};
 pub use data::Data;
 pub use dynamic::{DynamicMirror, JsonExchange};
 pub use json_mirror::JsonMirror;

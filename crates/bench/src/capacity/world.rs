@@ -90,3 +90,29 @@ fn wander(turn: &mut Turn<'_, World>) -> Duration {
 pub(super) fn server() -> Server {
     Server::new().room::<World>("world").bot::<World, _>("world", |_| wander)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use playfield::sim::Sim;
+
+    #[test]
+    fn nobody_learns_of_walkers_and_creatures_that_are_out_of_sight() {
+        let report = Sim::<World>::audit([0.0, 3.0], |sim, angle| {
+            let [ann, bob] = ["Ann", "Bob"].map(|name| sim.join(name).unwrap());
+            sim.may_see(ann);
+            let world = sim.room_mut();
+            for (player, x) in [(ann, 1_200.0), (bob, 200.0)] {
+                let walker = world.walkers.get_mut(&player).unwrap();
+                (walker.x, walker.y, walker.angle) = (x, 500.0, 1.5);
+            }
+            for creature in world.creatures.values_mut().filter(|of| of.x > 700.0) {
+                (creature.x, creature.y, creature.angle) = (1_200.0, 500.0, *angle);
+            }
+            sim.advance(Duration::from_millis(100));
+            sim.send(ann, Walk { angle: *angle }).unwrap();
+            sim.advance(Duration::from_secs(2));
+        });
+        report.assert_silent();
+    }
+}

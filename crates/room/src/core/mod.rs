@@ -15,6 +15,7 @@ use std::time::Duration;
 
 use playfield_state::{Data, Format, Kept, PlayerId, Tracker, Tracking};
 use playfield_wire::ErrorCode;
+use rand_core::RngCore;
 
 use self::guard::guard;
 use crate::context_state::{ContextState, Effect};
@@ -166,6 +167,11 @@ impl<R: Room> RoomCore<R> {
 
     pub(crate) fn state_mut(&mut self) -> Option<&mut R> {
         self.live.as_mut().map(|live| &mut live.state)
+    }
+
+    /// The random number that the room would draw next, which shows how many it has drawn.
+    pub(crate) fn next_random(&self) -> u64 {
+        self.context.random.clone().next_u64()
     }
 
     /// Passes on what `create` sent.

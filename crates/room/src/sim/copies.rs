@@ -6,6 +6,7 @@ use playfield_state::{
     DynamicMirror, Format, JsonMirror, Mirror, PlayerId, State, TreeFormat, view_after,
 };
 
+use super::audit::Log;
 use crate::core::RoomCore;
 use crate::{AnyRoom, Link, Room};
 
@@ -56,13 +57,19 @@ impl<R: Room + Default> Copies<R> {
     }
 
     /// Brings the copies to the room's version, and verifies them if asked to.
-    pub(super) fn follow(&mut self, player: PlayerId, core: &mut RoomCore<R>, verify: bool) {
+    pub(super) fn follow(
+        &mut self,
+        player: PlayerId,
+        core: &mut RoomCore<R>,
+        verify: bool,
+        log: Option<&mut Log>,
+    ) {
         if verify != self.untyped.is_some() {
             self.untyped = verify.then(|| Untyped::new::<R>(player, self.tree_format));
             // The new copies need a snapshot.
             self.version = self.version.filter(|_| !verify);
         }
-        self.receive(player, core);
+        self.receive(player, core, log);
         if core.has_failed() {
             return;
         }
@@ -70,9 +77,15 @@ impl<R: Room + Default> Copies<R> {
         self.verify(player, core);
     }
 
-    fn receive(&mut self, player: PlayerId, core: &mut RoomCore<R>) {
-        let since = self.version;
+    fn receive(&mut self, player: PlayerId, core: &mut RoomCore<R>, mut log: Option<&mut Log>) {
+        let (since, link) = (self.version, self.link);
+        let mut sent = |format, body: &[u8]| {
+            if let Some(log) = &mut log {
+                log.body(link, format, since.is_none(), body);
+            }
+        };
         if let Some(body) = body(core, player, since, Format::Packed) {
+            sent(Format::Packed, &body);
             let read = match since {
                 None => self.typed.snapshot(&body),
                 Some(_) => self.typed.patch(&body),
@@ -86,6 +99,7 @@ impl<R: Room + Default> Copies<R> {
         }
         let Some(Untyped { tree, .. }) = &mut self.untyped else { return };
         if let Some(body) = body(core, player, since, self.tree_format.into()) {
+            sent(self.tree_format.into(), &body);
             let read = match since {
                 None => tree.snapshot(&body),
                 Some(_) => tree.patch(&body),

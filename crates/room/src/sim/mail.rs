@@ -8,6 +8,7 @@ use std::task::{Context as TaskContext, Poll, Waker};
 use playfield_state::{Data, Format};
 use playfield_wire::ErrorCode;
 
+use super::audit::By;
 use super::record::Record;
 use super::{OTHER_ROOM_ID, OTHER_ROOM_TYPE, Sim};
 use crate::{
@@ -155,6 +156,16 @@ impl<R: Room + Default> Sim<R> {
 
     /// Delivers mail to the room, as its host would.
     pub fn mail(&mut self, mail: Mail) {
+        self.log_input(By::Test, |_| {
+            match mail {
+                Mail::Done { .. } | Mail::Lost { .. } => "background work ends",
+                Mail::Saved { .. } => "a save ends",
+                Mail::Told { .. } => "a message from outside the room",
+                Mail::Asked { .. } => "a request from outside the room",
+                Mail::Answered { .. } => "an answer of another room",
+            }
+            .to_owned()
+        });
         self.core.mail(self.now, mail, &mut self.out);
         self.follow_up();
     }

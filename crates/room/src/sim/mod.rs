@@ -1,5 +1,7 @@
 //! Tests of rooms: a room with simulated players and simulated time, without sockets or threads.
 
+mod any_message;
+mod audit;
 mod copies;
 mod mail;
 mod players;
@@ -12,6 +14,8 @@ use std::time::Duration;
 
 use playfield_state::{Data, Format, LoadError, PlayerId, Tracking};
 
+use self::audit::By;
+pub use self::audit::{AuditReport, Difference, Divergence, Leak, LeakKind};
 use self::copies::Copies;
 pub use self::players::Requested;
 use self::record::Record;
@@ -61,6 +65,9 @@ struct Kept {
 ///   [`created_ended`](Self::created_ended)
 /// - *Channels*: [`published`](Self::published)
 /// - *Devices*: [`pushed`](Self::pushed)
+/// - *Audits*: [`audit`](Self::audit), [`audit_with`](Self::audit_with),
+///   [`may_see`](Self::may_see), [`check_determinism`](Self::check_determinism),
+///   [`any_message`](Self::any_message)
 /// - *The room*: [`room`](Self::room), [`room_mut`](Self::room_mut),
 ///   [`summary`](Self::summary), [`close`](Self::close), [`is_closed`](Self::is_closed)
 ///
@@ -335,12 +342,14 @@ impl<R: Room + Default> Sim<R> {
     /// # Panics
     /// If the room has ended.
     pub fn room_mut(&mut self) -> &mut R {
+        self.log_input(By::Test, |_| "the test changes the state".to_owned());
         self.core.state_mut().expect("the room has ended")
     }
 
     /// Closes the room from outside, as a node that shuts down does. If the room has begun
     /// background work by then, it ends once that is done, or after `closing_ms`.
     pub fn close(&mut self, why: EndReason) {
+        self.log_input(By::Test, |_| "the room is closed from outside".to_owned());
         self.core.close(self.now, why, "closed from outside", &mut self.out);
         self.follow_up();
     }

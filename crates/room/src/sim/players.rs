@@ -8,6 +8,7 @@ use playfield_wire::message::MessageRef;
 use playfield_wire::{ErrorCode, RequestNumber};
 
 use super::Sim;
+use super::audit::By;
 use super::copies::Copies;
 use super::record::{SentAnswer, SentEvent};
 use crate::{
@@ -151,7 +152,14 @@ impl<R: Room + Default> Sim<R> {
             self.out.formats.insert(link, format);
         }
         let entrant = Entrant { link, ..entrant };
+        self.out.log(|log| log.entrant(link, &entrant.name));
+        self.log_input(By::Player(link), |log| format!("{} joins", log.name(Some(link))));
         let joined = self.core.join(self.now, entrant, &mut self.out);
+        match &joined {
+            Ok(Admission::Seated(player)) => self.out.log(|log| log.joined(link, *player)),
+            Ok(Admission::Waiting(_)) => {}
+            Err(why) => self.out.log(|log| log.refused(link, why)),
+        }
         match joined {
             Ok(Admission::Seated(player)) => {
                 self.players.insert(player, Copies::new(link, format));
@@ -164,13 +172,14 @@ impl<R: Room + Default> Sim<R> {
         self.follow_up();
         let joined = joined?;
         if let Admission::Seated(_) = joined {
-            self.sync();
+            self.sync_now();
         }
         Ok(joined)
     }
 
     /// A player leaves.
     pub fn leave(&mut self, player: PlayerId) {
+        self.log_of(player, "leaves");
         self.go(player, LeaveReason::Left);
     }
 
@@ -182,6 +191,7 @@ impl<R: Room + Default> Sim<R> {
     /// # Panics
     /// If there is no such player.
     pub fn cut(&mut self, player: PlayerId) {
+        self.log_of(player, "loses the connection for now");
         let until = self.now + Duration::from_millis(R::SETTINGS.grace_ms);
         let sent = self.out.sent;
         let copies = self.copies_mut(player);
@@ -190,6 +200,8 @@ impl<R: Room + Default> Sim<R> {
             return;
         }
         (copies.away_until, copies.hears_until) = (Some(until), sent);
+        let link = copies.link;
+        self.out.log(|log| log.hold(link));
         self.core.lost(self.now, player, &mut self.out);
         self.follow_up();
         self.expire_away();
@@ -209,12 +221,14 @@ impl<R: Room + Default> Sim<R> {
 
     /// A player's connection is lost, and the client can't come back.
     pub fn disconnect(&mut self, player: PlayerId) {
+        self.log_of(player, "loses the connection");
         self.go(player, LeaveReason::ConnectionLost);
     }
 
     fn go(&mut self, player: PlayerId, why: LeaveReason) {
         self.waiting.remove(&player);
         if let Some(mut copies) = self.players.remove(&player) {
+            self.out.log(|log| log.forget(copies.link));
             self.out.lose(copies.link, copies.hears_until);
             copies.away_until = None;
             self.past.insert(player, copies);
@@ -289,15 +303,7 @@ impl<R: Room + Default> Sim<R> {
     ) -> Result<Vec<u8>> {
         self.requests += 1;
         let request = RequestNumber(self.requests);
-        self.core.message(
-            self.now,
-            player,
-            &MessageRef::Index(message),
-            payload,
-            Some(request),
-            &mut self.out,
-        );
-        self.follow_up();
+        self.deliver(player, message, &MessageRef::Index(message), payload, Some(request));
         self.take_answer(request)
             .map_or_else(|| Err(self.why_no_answer(player)), |(_, reply)| reply)
     }
@@ -321,6 +327,7 @@ impl<R: Room + Default> Sim<R> {
             R::SETTINGS.round_trip_ms > 0,
             "the room's type needs `#[room(round_trip_ms = 2_000)]`"
         );
+        self.log_of(player, &format!("answers a ping after {round_trip:?}"));
         self.core.measured(self.now, player, round_trip, &mut self.out);
         self.follow_up();
     }
@@ -330,6 +337,7 @@ impl<R: Room + Default> Sim<R> {
     /// # Panics
     /// If there is no such player.
     pub fn stall(&mut self, player: PlayerId) {
+        self.log_of(player, "stops reading");
         self.copies_mut(player).is_stalled = true;
     }
 
@@ -340,6 +348,10 @@ impl<R: Room + Default> Sim<R> {
     /// # Panics
     /// If there is no such player.
     pub fn resume(&mut self, player: PlayerId) {
+        self.log_of(player, "is back");
+        if let Some(link) = self.link_of(player) {
+            self.out.log(|log| log.release(link));
+        }
         if let Some(past) = self.past.get_mut(&player)
             && past.away_until.take().is_some()
         {
@@ -412,17 +424,27 @@ impl<R: Room + Default> Sim<R> {
         message: &M,
         request: Option<RequestNumber>,
     ) {
-        let format = self
-            .players
-            .get(&player)
-            .map_or(Format::Packed, |copies| self.out.format_of(copies.link));
+        let format = self.format_of(player);
         let mut payload = Vec::new();
         message.write(format, &mut payload);
         let reference = match format.tree() {
             None => MessageRef::Index(M::INDEX),
             Some(_) => MessageRef::Name(M::NAME.into()),
         };
-        self.core.message(self.now, player, &reference, &payload, request, &mut self.out);
+        self.deliver(player, M::INDEX, &reference, &payload, request);
+    }
+
+    /// Gives the room a message of a player, by its number and as it is written.
+    pub(super) fn deliver(
+        &mut self,
+        player: PlayerId,
+        index: u32,
+        reference: &MessageRef<'_>,
+        payload: &[u8],
+        request: Option<RequestNumber>,
+    ) {
+        self.log_message(player, index, payload, request);
+        self.core.message(self.now, player, reference, payload, request, &mut self.out);
         self.follow_up();
     }
 
@@ -466,12 +488,12 @@ impl<R: Room + Default> Sim<R> {
     /// Does what a host does after each call: players who were admitted get a snapshot, a room that
     /// is about to end gets its last sync, and its players leave.
     pub(super) fn follow_up(&mut self) {
-        if self.take_decided() && self.core.stage() == Stage::Open {
-            self.sync();
+        if self.take_decided() && self.core.stage() == Stage::Open || self.core.wants_sync() {
+            self.sync_now();
         }
         self.take_removed();
         if self.core.stage() == Stage::Closing {
-            self.sync();
+            self.sync_now();
             self.core.part(self.now, &mut self.out);
             self.take_removed();
         }

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use playfield_state::{Format, PlayerId};
 use playfield_wire::{ErrorCode, RequestNumber};
 
+use super::audit::Log;
 use crate::{
     Completion, Error, EventHeader, Job, Link, Mail, NewRoom, Publication, Push, Result,
     RoomOutput, Task,
@@ -36,6 +37,8 @@ pub(super) struct Record {
     pub(super) keys: BTreeMap<RoomKey, String>,
     /// The formats of those that are not `packed`.
     pub(super) formats: BTreeMap<Link, Format>,
+    /// All that is sent, while the room is audited.
+    pub(super) log: Option<Box<Log>>,
 }
 
 /// The type of a room, the name of the type if the room was created by it, and the room's key.
@@ -61,6 +64,12 @@ impl Record {
         self.formats.get(&link).copied().unwrap_or_default()
     }
 
+    pub(super) fn log(&mut self, log: impl FnOnce(&mut Log)) {
+        if let Some(to) = &mut self.log {
+            log(to);
+        }
+    }
+
     /// The outcomes of saves since the last call.
     pub(super) fn take_saved(&mut self) -> Vec<Mail> {
         std::mem::take(&mut self.saved.lock().unwrap_or_else(PoisonError::into_inner))
@@ -80,10 +89,13 @@ impl Record {
 
 impl RoomOutput for Record {
     fn reply(&mut self, link: Link, request: RequestNumber, payload: &[u8]) {
+        let format = self.format_of(link);
+        self.log(|log| log.reply(link, request, format, payload));
         self.answer(link, request, Ok(payload.to_vec()));
     }
 
     fn error(&mut self, link: Link, request: Option<RequestNumber>, error: &Error) {
+        self.log(|log| log.error(link, request, error));
         match request {
             Some(request) => self.answer(link, request, Err(error.clone())),
             None => self.errors.push((link, error.clone())),
@@ -91,20 +103,25 @@ impl RoomOutput for Record {
     }
 
     fn event(&mut self, link: Link, event: EventHeader, payload: &[u8]) {
+        let format = self.format_of(link);
+        self.log(|log| log.event(link, event.index, format, payload));
         self.sent += 1;
         let (number, payload) = (self.sent, payload.to_vec());
         self.events.push(SentEvent { number, link, index: event.index, payload });
     }
 
     fn removed(&mut self, link: Link, why: &Error) {
+        self.log(|log| log.removed(link, why));
         self.removed.push((link, why.clone()));
     }
 
     fn admitted(&mut self, link: Link, player: PlayerId) {
+        self.log(|log| log.joined(link, player));
         self.admitted.push((link, player));
     }
 
     fn refused(&mut self, link: Link, why: &Error) {
+        self.log(|log| log.refused(link, why));
         self.refused.push((link, why.clone()));
     }
 
@@ -136,6 +153,7 @@ impl RoomOutput for Record {
             }
             self.keys.insert(place, room.id.clone());
         }
+        self.log(|log| log.created(&room));
         self.rooms.push(room);
         Ok(())
     }
@@ -146,14 +164,17 @@ impl RoomOutput for Record {
     }
 
     fn publish(&mut self, publication: Publication) {
+        self.log(|log| log.published(&publication));
         self.publications.push(publication);
     }
 
     fn push(&mut self, push: Push) {
+        self.log(|log| log.pushed(&push));
         self.pushes.push(push);
     }
 
     fn post(&mut self, to: &str, mail: Mail) {
+        self.log(|log| log.posted(to, &mail));
         self.posts.push((to.to_owned(), mail));
     }
 }

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::Sim;
+use super::audit::By;
 use crate::{AnyRoom, Room};
 
 impl<R: Room + Default> Sim<R> {
@@ -16,6 +17,7 @@ impl<R: Room + Default> Sim<R> {
     /// # Panics
     /// As [`sync`](Self::sync).
     pub fn advance(&mut self, by: Duration) {
+        self.log_input(By::Time, |_| format!("{by:?} pass"));
         let until = self.now + by;
         loop {
             let due_at = |hz: u32, number: u64| {
@@ -33,6 +35,7 @@ impl<R: Room + Default> Sim<R> {
                 break;
             }
             self.now = self.now.max(next);
+            self.log_step(if tick == Some(next) { self.next_tick } else { self.next_tick - 1 });
             self.expire_away();
             if wake == Some(next) {
                 self.core.wake(self.now, &mut self.out);
@@ -43,12 +46,9 @@ impl<R: Room + Default> Sim<R> {
             }
             if sync == Some(next) {
                 self.next_sync += 1;
-                self.sync();
+                self.sync_now();
             }
             self.follow_up();
-            if self.core.wants_sync() {
-                self.sync();
-            }
         }
         self.now = until;
     }
@@ -58,11 +58,17 @@ impl<R: Room + Default> Sim<R> {
     /// # Panics
     /// If a copy differs from what the player may see.
     pub fn sync(&mut self) {
+        self.log_input(By::Time, |_| "a sync".to_owned());
+        self.sync_now();
+    }
+
+    pub(super) fn sync_now(&mut self) {
         self.core.sync(self.now, &mut self.out);
         self.take_removed();
         for (&player, copies) in &mut self.players {
             if !copies.is_stalled {
-                copies.follow(player, &mut self.core, self.verify);
+                let log = self.out.log.as_deref_mut();
+                copies.follow(player, &mut self.core, self.verify, log);
             }
         }
         if self.core.has_failed() {

@@ -15,6 +15,25 @@ pub use pattern::{Pattern, PatternError};
 pub use watch::Watch;
 pub(crate) use watch::{copy_json, name_of};
 
+/// The differences between two values in JSON, place by place: the changes that make the second one
+/// of the first.
+///
+/// ```
+/// use playfield_state::differences;
+/// use serde_json::json;
+///
+/// let (old, new) = (json!({"hp": 3, "bag": [1, 2]}), json!({"hp": 3, "bag": [1, 5]}));
+/// let changes = differences(&old, &new);
+/// assert_eq!(changes[0].path.to_string(), "bag.1");
+/// assert_eq!((&changes[0].old, &changes[0].new), (&Some(json!(2)), &Some(json!(5))));
+/// ```
+#[must_use]
+pub fn differences(old: &Value, new: &Value) -> Vec<Change> {
+    let mut changes = Vec::new();
+    compare(None, old, new, &mut Vec::new(), &mut |change| changes.push(change));
+    changes
+}
+
 /// One place of a copy that entered, left, moved or changed.
 ///
 /// Values are those of the state's JSON. Applied in order to the older copy, changes make the newer

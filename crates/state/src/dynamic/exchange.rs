@@ -95,6 +95,12 @@ impl JsonExchange {
         Ok((name, read(message, payload)?))
     }
 
+    /// The name of a message; `None` if the room has none with that number.
+    #[must_use]
+    pub fn message_name(&self, number: u32) -> Option<&str> {
+        self.messages.get(number as usize).map(|(name, ..)| name.as_str())
+    }
+
     /// Converts the reply to a message.
     ///
     /// # Errors
