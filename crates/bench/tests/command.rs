@@ -133,6 +133,19 @@ fn a_report_is_written_with_its_rows_and_left_by_a_run_that_fails() {
 }
 
 #[test]
+fn bench_audit_finds_each_planted_leak_and_notices_one_that_is_not_found() {
+    let output = playfield(&["bench", "audit", "--json"]);
+    let lines = text(&output.stdout);
+    assert_eq!(output.status.code(), Some(0), "{lines}{}", text(&output.stderr));
+    let all: Value = serde_json::from_str(lines.lines().last().expect("a row")).expect("JSON");
+    assert!(all["planted"].as_u64() >= Some(20) && all["found"] == all["planted"], "{lines}");
+    assert_eq!((&all["false_alarms"], &all["verified"]), (&0.into(), &true.into()), "{lines}");
+    let output = playfield(&["bench", "audit", "--json", "--corrupt-one"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(text(&output.stdout).contains(r#""verified":false"#));
+}
+
+#[test]
 fn bench_worlds_verifies_what_it_counts_and_notices_one_damaged_message() {
     let arguments = ["bench", "worlds", "--json", "--rounds=1", "--syncs=2"];
     let row = ["--row", "windows, players move"];

@@ -1,6 +1,7 @@
 //! The suites, and the servers that their processes are.
 
 mod attacks;
+mod audit;
 mod channel;
 mod connections;
 mod constructs;
@@ -27,6 +28,7 @@ use crate::harness::process::Role;
 pub const SUITES: &[&dyn Command] = &[
     &sync::SUITE,
     &constructs::SUITE,
+    &audit::SUITE,
     &worlds::SUITE,
     &packet::SUITE,
     &websocket::SUITE,
