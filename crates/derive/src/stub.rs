@@ -29,7 +29,7 @@ pub(crate) fn state(input: &DeriveInput) -> TokenStream {
         #[automatically_derived]
         impl #with #rt::Compare for #ident #of #bounds {
             type Shadow = ();
-            fn bind(&mut self, _: u64) {}
+            fn bind<B: #rt::Bind>(&mut self, _: B) {}
             fn diff(&mut self, (): &mut (), _: #rt::Step) -> #rt::Changed { ::std::unreachable!() }
             fn same_shared(&self, (): &(), _: #rt::Tracking) -> bool { ::std::unreachable!() }
             fn stamps((): &()) -> #rt::Stamps { ::std::unreachable!() }

@@ -10,6 +10,7 @@ use crate::change::Watch;
 use crate::data::{Data, unexpected, write_array};
 use crate::lens::{Changed, Lens, Sight, Stamps, Step, Tracking};
 use crate::ops::Ops;
+use crate::slots::Bind;
 use crate::state::{Compare, Describe, Read, Write};
 use crate::{Part, PlayerId, State, digest};
 
@@ -45,9 +46,13 @@ impl<T: State, const N: usize> Describe for [T; N] {
 impl<T: State, const N: usize> Compare for [T; N] {
     type Shadow = ArrayShadow<T::Shadow>;
 
-    fn bind(&mut self, now: u64) -> Self::Shadow {
-        let items = self.iter_mut().map(|item| item.bind(now)).collect();
-        ArrayShadow { stamps: Stamps::new(now, T::HAS_OWNED), items }
+    fn bind<B: Bind>(&mut self, bind: B) -> Self::Shadow {
+        let items = self.iter_mut().map(|item| item.bind(bind)).collect();
+        ArrayShadow { stamps: Stamps::new(bind.now(), T::HAS_OWNED), items }
+    }
+
+    fn put_slots(shadow: &Self::Shadow, out: &mut Vec<u8>) {
+        shadow.items.iter().for_each(|item| T::put_slots(item, out));
     }
 
     fn diff(&mut self, shadow: &mut Self::Shadow, step: Step) -> Changed {

@@ -12,6 +12,7 @@ use crate::lens::{Changed, Lens, Sight, Stamp, Stamps, Step, Tracking};
 use crate::ops::Ops;
 use crate::quantized::{Float, Quantize, Quantized};
 use crate::set::Present;
+use crate::slots::Bind;
 use crate::state::{Compare, Describe, Read, Write};
 use crate::walk::PlainJson as Plain;
 use crate::{Bytes, Part, PlayerId, column};
@@ -123,8 +124,8 @@ impl<T: Atomic> Compare for T {
     type Shadow = Leaf<T>;
 
     #[inline]
-    fn bind(&mut self, now: u64) -> Leaf<T> {
-        Leaf { value: self.clone(), stamp: Stamp::new(now) }
+    fn bind<B: Bind>(&mut self, bind: B) -> Leaf<T> {
+        Leaf { value: self.clone(), stamp: Stamp::new(bind.now()) }
     }
     #[inline]
     fn diff(&mut self, shadow: &mut Leaf<T>, step: Step) -> Changed {

@@ -132,6 +132,9 @@ pub struct Stamp(u32);
 pub(crate) const STAMP_MAX: u64 = u32::MAX as u64;
 
 impl Stamp {
+    /// That of nothing.
+    pub(crate) const NEVER: Self = Self(0);
+
     /// Of a version up to [`STAMP_MAX`].
     #[inline]
     pub fn new(version: u64) -> Self {
@@ -154,6 +157,9 @@ pub struct Stamps {
 }
 
 impl Stamps {
+    /// Those of nothing.
+    pub(crate) const NEVER: Self = Self { shared: Stamp::NEVER, owned: Stamp::NEVER };
+
     /// Everything new at `now`.
     pub fn new(now: u64, has_owned: bool) -> Self {
         let now = Stamp::new(now);

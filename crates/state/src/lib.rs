@@ -37,6 +37,7 @@ mod profile;
 mod quantized;
 mod save;
 mod set;
+mod slots;
 mod state;
 mod tracker;
 mod transcode;
@@ -63,8 +64,8 @@ pub use profile::{
     Probing, RoomProfile, Saving, Spent, StateProfile, SyncProbe, beside,
 };
 pub use save::{
-    Dropped, Kept, LoadError, Restored, SaveDifference, SaveFate, load, restore, save,
-    save_differences, save_kept, save_to, saved_as_json, saved_type,
+    Dropped, Kept, LoadError, Restored, SaveDifference, SaveFate, describe_type, described_type,
+    load, restore, save, save_differences, save_kept, save_to, saved_as_json, saved_type,
 };
 pub use set::Set;
 pub use state::{State, view, view_after, view_in};
@@ -92,6 +93,7 @@ pub mod __rt {
     pub use crate::save::{
         Added, AddedAsDefault, AddedByType, Follow, Node, Save, Saved, SavedField,
     };
+    pub use crate::slots::{Bind, New};
     pub use crate::state::{
         Compare, Describe, Read, State, Write, check_root, copy_default, default_digest, first,
     };

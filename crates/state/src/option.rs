@@ -10,6 +10,7 @@ use crate::change::Watch;
 use crate::lens::{Changed, Lens, Sight, Stamps, Step, Tracking};
 use crate::ops::Ops;
 use crate::patch_kind::read_kind;
+use crate::slots::{Bind, New};
 use crate::state::{Compare, Describe, Read, Write};
 use crate::{Part, PlayerId, State, digest};
 
@@ -65,9 +66,15 @@ impl<T: State> Describe for Option<T> {
 impl<T: State> Compare for Option<T> {
     type Shadow = OptionShadow<T::Shadow>;
 
-    fn bind(&mut self, now: u64) -> Self::Shadow {
-        let some = self.as_mut().map(|value| value.bind(now));
+    fn bind<B: Bind>(&mut self, bind: B) -> Self::Shadow {
+        let (some, now) = (self.as_mut().map(|value| value.bind(bind)), bind.now());
         OptionShadow { some, defined: now, stamps: Stamps::new(now, T::HAS_OWNED) }
+    }
+
+    fn put_slots(shadow: &Self::Shadow, out: &mut Vec<u8>) {
+        if let Some(some) = &shadow.some {
+            T::put_slots(some, out);
+        }
     }
 
     fn diff(&mut self, shadow: &mut Self::Shadow, step: Step) -> Changed {
@@ -75,7 +82,7 @@ impl<T: State> Compare for Option<T> {
             (Some(value), Some(some)) => value.diff(some, step),
             (None, None) => Changed::NO,
             (value, some) => {
-                *some = value.as_mut().map(|value| value.bind(step.now));
+                *some = value.as_mut().map(|value| value.bind(New(step.now)));
                 shadow.defined = step.now;
                 Changed::whole(T::HAS_OWNED)
             }

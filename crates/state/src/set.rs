@@ -14,6 +14,7 @@ use crate::change::Watch;
 use crate::data::unexpected;
 use crate::lens::{Changed, Lens, Sight, Stamps, Step, Tracking};
 use crate::ops::Ops;
+use crate::slots::Bind;
 use crate::state::{Compare, Describe, Read, Write};
 use crate::{Data, Key, Map, Part};
 
@@ -171,8 +172,12 @@ impl<K: Key> Describe for Set<K> {
 impl<K: Key> Compare for Set<K> {
     type Shadow = <Map<K, Present> as Compare>::Shadow;
 
-    fn bind(&mut self, now: u64) -> Self::Shadow {
-        self.map.bind(now)
+    fn bind<B: Bind>(&mut self, bind: B) -> Self::Shadow {
+        self.map.bind(bind)
+    }
+
+    fn put_slots(shadow: &Self::Shadow, out: &mut Vec<u8>) {
+        Map::<K, Present>::put_slots(shadow, out);
     }
 
     fn diff(&mut self, shadow: &mut Self::Shadow, step: Step) -> Changed {

@@ -14,6 +14,7 @@ use crate::change::Watch;
 use crate::lens::{Changed, Lens, Sight, Stamps, Step, Tracking};
 use crate::ops::Ops;
 use crate::save::Save;
+use crate::slots::Bind;
 use crate::{Key, Part, PlayerId};
 
 /// A tree of plain data that is synced to clients. Derive it: `#[derive(State)]`.
@@ -238,8 +239,11 @@ pub trait Compare: Describe {
     /// The values at the last sync, stamped with versions.
     type Shadow: 'static;
 
-    /// Makes a shadow of it as it is, everything stamped `now`.
-    fn bind(&mut self, now: u64) -> Self::Shadow;
+    /// Makes a shadow of it as it is, everything stamped `bind.now()`.
+    fn bind<B: Bind>(&mut self, bind: B) -> Self::Shadow;
+
+    /// Appends what [`bind`](Self::bind) must know to make this shadow again: the slots of maps.
+    fn put_slots(_: &Self::Shadow, _: &mut Vec<u8>) {}
 
     /// Brings the shadow up to date, and stamps what changed.
     fn diff(&mut self, shadow: &mut Self::Shadow, step: Step) -> Changed;

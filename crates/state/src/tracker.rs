@@ -1,11 +1,13 @@
 //! The server's side: the shadow, and the bodies made from it.
 
+use playfield_wire::reader::Reader;
 use playfield_wire::tree::{Array, Place, TreeDigest, TreeWriter};
-use playfield_wire::{Format, TreeFormat};
+use playfield_wire::{DecodeError, Format, TreeFormat};
 
 use crate::lens::{Lens, STAMP_MAX, Step, Tracking};
 use crate::ops::Ops;
 use crate::profile::{Beside, Point};
+use crate::slots::{self, Again, New};
 use crate::state::check_root;
 use crate::{Part, PlayerId, State};
 
@@ -45,8 +47,12 @@ impl<T: State> Tracker<T> {
     /// Starts with the present state, at version 1.
     pub fn new(state: &mut T, tracking: Tracking) -> Self {
         const { check_root::<T>() }
+        Self::of(state.bind(New(1)), tracking)
+    }
+
+    fn of(shadow: T::Shadow, tracking: Tracking) -> Self {
         Self {
-            shadow: state.bind(1),
+            shadow,
             version: 1,
             bound_at: 0,
             versions_max: STAMP_MAX,
@@ -55,6 +61,45 @@ impl<T: State> Tracker<T> {
             used: 0,
             digests: Vec::new(),
         }
+    }
+
+    /// Starts again with a state that was frozen at this version, right after a sync. `slots` is
+    /// what [`put_slots`](Self::put_slots) appended then: a copy of that version gets patches, and
+    /// one of an earlier version a snapshot. Without them, or if players see other fields in this
+    /// build, every copy gets a snapshot, and the version is the next one.
+    ///
+    /// # Errors
+    /// If these are not the slots of this state.
+    pub fn thaw(
+        state: &mut T,
+        tracking: Tracking,
+        version: u64,
+        slots: Option<&[u8]>,
+    ) -> Result<Self, DecodeError> {
+        let mut reader = Reader::new(slots.unwrap_or_default());
+        let is_known = match slots {
+            Some(_) => reader.take(8)? == slots::fingerprint_of::<T>().to_le_bytes(),
+            None => false,
+        };
+        if !is_known {
+            let version = version.saturating_add(1);
+            return Ok(Self { version, bound_at: version - 1, ..Self::new(state, tracking) });
+        }
+        if version == 0 {
+            return Err(DecodeError::new(0, "versions count from 1"));
+        }
+        let again = Again::new(reader);
+        let shadow = state.bind(&again);
+        again.finish()?;
+        Ok(Self { version, bound_at: version - 1, ..Self::of(shadow, tracking) })
+    }
+
+    /// Appends what must be known beside a state to [go on](Self::thaw) in another process: which
+    /// slots stand for which keys, and who sees what where that depends on what was seen before.
+    /// The state must be as it was at the last sync.
+    pub fn put_slots(&self, out: &mut Vec<u8>) {
+        out.extend(slots::fingerprint_of::<T>().to_le_bytes());
+        T::put_slots(&self.shadow, out);
     }
 
     /// The version of the last sync.
@@ -70,7 +115,7 @@ impl<T: State> Tracker<T> {
         if self.version - self.bound_at > self.versions_max {
             // After two years at 60 syncs a second. Older copies need a snapshot.
             self.bound_at = self.version - 1;
-            self.shadow = state.bind(1);
+            self.shadow = state.bind(New(1));
             return;
         }
         let now = self.version - self.bound_at;

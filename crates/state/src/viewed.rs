@@ -18,6 +18,7 @@ use crate::lens::{Changed, Lens, Sight, Stamps, Step};
 use crate::map::Touches;
 use crate::ops::Ops;
 use crate::patch_kind::read_kind;
+use crate::slots::Bind;
 use crate::state::{copy_default, default_digest, differs};
 use crate::{Key, Map, Part, PlayerId, State};
 
@@ -30,7 +31,16 @@ pub trait Viewed {
     type Shadow: 'static;
 
     /// Makes a shadow of it as it is. Nobody sees anything until [`look`](Decided::look).
-    fn bind(value: &mut Self::Of, now: u64) -> Self::Shadow;
+    fn bind<B: Bind>(value: &mut Self::Of, bind: B) -> Self::Shadow;
+
+    /// Appends the same as [`Compare::put_slots`](crate::state::Compare::put_slots).
+    fn put_slots(shadow: &Self::Shadow, out: &mut Vec<u8>);
+
+    /// Appends who sees what, as far as the state does not say it.
+    fn put_seen(_: &Self::Shadow, _: &mut Vec<u8>) {}
+
+    /// Reads what [`put_seen`](Self::put_seen) wrote, after the first look.
+    fn recall<B: Bind>(_: &mut Self::Shadow, _: B) {}
 
     /// Returns what was touched since the last sync.
     fn touches(value: &Self::Of, shadow: &Self::Shadow, step: Step) -> Touches;
@@ -159,12 +169,16 @@ impl<T: State + Default> Viewed for AsWhole<T> {
     type Of = T;
     type Shadow = WholeShadow<T::Shadow>;
 
-    fn bind(value: &mut T, now: u64) -> Self::Shadow {
+    fn bind<B: Bind>(value: &mut T, bind: B) -> Self::Shadow {
         WholeShadow {
-            value: value.bind(now),
-            stamps: Stamps::new(now, true),
+            value: value.bind(bind),
+            stamps: Stamps::new(bind.now(), true),
             eyes: BTreeMap::new(),
         }
+    }
+
+    fn put_slots(shadow: &Self::Shadow, out: &mut Vec<u8>) {
+        T::put_slots(&shadow.value, out);
     }
 
     fn touches(_: &T, _: &Self::Shadow, _: Step) -> Touches {

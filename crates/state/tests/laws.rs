@@ -22,10 +22,10 @@ use proptest::prelude::*;
 use proptest::test_runner::Config;
 
 /// Players 1 to 3 have clients; player 4 has entries but no client.
-const PLAYERS: [PlayerId; 3] = [PlayerId(1), PlayerId(2), PlayerId(3)];
+pub(crate) const PLAYERS: [PlayerId; 3] = [PlayerId(1), PlayerId(2), PlayerId(3)];
 
 #[derive(Clone, Debug)]
-enum Step {
+pub(crate) enum Step {
     /// Changes the state at random.
     Mutate(u64),
     /// Changes what is not visible at random.
@@ -39,7 +39,7 @@ enum Step {
 /// More than the versions for which a map remembers removed keys.
 const LONG: usize = (1 << 14) + 10;
 
-fn steps() -> impl Strategy<Value = Vec<Step>> {
+pub(crate) fn steps() -> impl Strategy<Value = Vec<Step>> {
     let step = prop_oneof![
         6 => any::<u64>().prop_map(Step::Mutate),
         2 => any::<u64>().prop_map(Step::Scramble),
@@ -56,7 +56,7 @@ const CASES: u32 = 60;
 const DYNAMIC_EVERY: u64 = 4;
 
 /// The number of cases, or a fraction of it for slow ones.
-fn config(part: u32) -> Config {
+pub(crate) fn config(part: u32) -> Config {
     let cases = std::env::var("PLAYFIELD_LAW_CASES")
         .ok()
         .and_then(|cases| cases.parse().ok())
@@ -69,12 +69,12 @@ fn config(part: u32) -> Config {
     }
 }
 
-fn tracking(on: bool) -> Tracking {
+pub(crate) fn tracking(on: bool) -> Tracking {
     if on { Tracking::On } else { Tracking::Off }
 }
 
 /// Chooses one of the two tree formats with equal probability.
-fn one_of_trees(dice: &mut Dice) -> TreeFormat {
+pub(crate) fn one_of_trees(dice: &mut Dice) -> TreeFormat {
     if dice.once_in(2) { TreeFormat::Msgpack } else { TreeFormat::Json }
 }
 
@@ -205,7 +205,7 @@ fn copies_equal_the_filtered_state<T: Root>(start: u64, steps: &[Step], tracking
 }
 
 /// The bodies for one player in one history, in `packed` and in a tree format.
-fn bodies<T: Root>(
+pub(crate) fn bodies<T: Root>(
     tracker: &mut Tracker<T>,
     viewer: PlayerId,
     since: u64,
@@ -224,7 +224,7 @@ fn bodies<T: Root>(
     [packed, tree, whole, whole_tree]
 }
 
-fn shown(bodies: &[Option<Vec<u8>>; 4]) -> String {
+pub(crate) fn shown(bodies: &[Option<Vec<u8>>; 4]) -> String {
     let [packed, tree, whole, whole_tree] = bodies;
     let text = |body: &Option<Vec<u8>>| body.as_deref().map(|body| body.escape_ascii().to_string());
     format!("{packed:02x?}\n{:?}\n{whole:02x?}\n{:?}", text(tree), text(whole_tree))

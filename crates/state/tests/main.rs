@@ -21,6 +21,7 @@ mod readers;
 mod saves;
 mod snapshots;
 mod table;
+mod thawing_laws;
 mod transcode;
 mod values;
 mod vectors;

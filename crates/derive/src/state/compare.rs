@@ -14,32 +14,19 @@ impl Tree<'_> {
             quote!(&& <#of as #rt::Compare>::same_shared(#value, &shadow.#shadow, tracking))
         });
         let binds = self.synced.iter().map(|Synced { field, shadow, .. }| {
-            let (of, value) = (&field.of, field.borrowed(true));
-            match &field.view {
-                Some(Look { by, .. }) => quote!(#shadow: <#by as #rt::Viewed>::bind(#value, now)),
-                None => quote!(#shadow: <#of as #rt::Compare>::bind(#value, now)),
-            }
+            let (of, value) = (field.compared(rt), field.borrowed(true));
+            quote!(#shadow: #of::bind(#value, bind))
         });
         let diffs = self.synced.iter().map(|Synced { field, shadow, place, .. }| {
-            let (of, value) = (&field.of, field.borrowed(true));
+            let (by, value) = (field.compared(rt), field.borrowed(true));
             let to_owner = field.owner.then(|| quote!(.to_owner()));
-            let by = match &field.view {
-                Some(Look { by, .. }) => quote!(<#by as #rt::Viewed>),
-                None => quote!(<#of as #rt::Compare>),
-            };
             quote! {
                 let inside = step.field(#place);
                 changed |= #by::diff(#value, &mut shadow.#shadow, inside)#to_owner;
             }
         });
         let left_out = self.synced.iter().map(|Synced { field, shadow, .. }| {
-            let of = match &field.view {
-                Some(Look { by, .. }) => quote!(<#by as #rt::Viewed>),
-                None => {
-                    let of = &field.of;
-                    quote!(<#of as #rt::Compare>)
-                }
-            };
+            let of = field.compared(rt);
             quote!(#of::left_out(&shadow.#shadow, viewer))
         });
         let watches = self.watches();
@@ -72,6 +59,16 @@ impl Tree<'_> {
             let look = look(synced, view, all.clone(), all, quote!(now));
             quote!(#look;)
         });
+        let recalls = self.views().map(|(Synced { shadow, .. }, Look { by, .. })| {
+            quote!(<#by as #rt::Viewed>::recall(&mut shadow.#shadow, bind);)
+        });
+        let slots = self.synced.iter().map(|Synced { field, shadow, .. }| {
+            let of = field.compared(rt);
+            quote!(#of::put_slots(&shadow.#shadow, out);)
+        });
+        let seen = self.views().map(|(Synced { shadow, .. }, Look { by, .. })| {
+            quote!(<#by as #rt::Viewed>::put_seen(&shadow.#shadow, out);)
+        });
         let looks = self.views().map(|(synced, view)| {
             let (touched, moved) = (format_ident!("touched_{}", synced.shadow), &view.watch);
             let place = synced.place;
@@ -90,7 +87,8 @@ impl Tree<'_> {
             })
             .collect();
         quote! {
-            fn bind(&mut self, now: u64) -> Self::Shadow {
+            fn bind<B: #rt::Bind>(&mut self, bind: B) -> Self::Shadow {
+                let now = bind.now();
                 #[allow(unused_mut)]
                 let mut shadow = #shadow {
                     stamps: #rt::Stamps::new(now, <Self as #rt::Describe>::HAS_OWNED),
@@ -98,8 +96,14 @@ impl Tree<'_> {
                     #(#watch_names: ::std::default::Default::default(),)*
                 };
                 #(#first_looks)*
+                #(#recalls)*
                 #(#notes)*
                 shadow
+            }
+            fn put_slots(shadow: &Self::Shadow, out: &mut ::std::vec::Vec<u8>) {
+                let _ = (shadow, &out);
+                #(#slots)*
+                #(#seen)*
             }
             #[inline]
             fn diff(&mut self, shadow: &mut Self::Shadow, step: #rt::Step) -> #rt::Changed {

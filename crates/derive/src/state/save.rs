@@ -36,7 +36,11 @@ impl Tree<'_> {
         );
         let (kept, how) =
             if is_empty { (quote!(_), quote!(_)) } else { (quote!(kept), quote!(how)) };
+        let skips = self.all.iter().any(|field| field.policy == Policy::Skip);
+        let skipping = saved().map(|Field { of, .. }| quote!(|| <#of as #rt::Save>::SKIPS));
         quote! {
+            const SKIPS: bool = #skips #(#skipping)*;
+
             fn saved() -> #rt::Saved {
                 #defaults
                 #rt::Saved::Struct(::std::borrow::Cow::Borrowed(#name), ::std::vec![#(#shapes),*])

@@ -84,10 +84,16 @@ pub(super) struct Watched {
 
 impl SyncedField {
     pub(super) fn of_shadow(&self, rt: &TokenStream) -> TokenStream {
+        let compared = self.compared(rt);
+        quote!(#compared::Shadow)
+    }
+
+    /// The type that compares it with its shadow.
+    pub(super) fn compared(&self, rt: &TokenStream) -> TokenStream {
         let of = &self.of;
         match &self.view {
-            Some(Look { by, .. }) => quote!(<#by as #rt::Viewed>::Shadow),
-            None => quote!(<#of as #rt::Compare>::Shadow),
+            Some(Look { by, .. }) => quote!(<#by as #rt::Viewed>),
+            None => quote!(<#of as #rt::Compare>),
         }
     }
 

@@ -19,6 +19,7 @@ use crate::lens::{Changed, Lens, Sight, Stamps, Step, Tracking};
 use crate::map::new_token;
 use crate::ops::Ops;
 use crate::patch_kind::read_kind;
+use crate::slots::{Bind, New};
 use crate::state::{Compare, Describe, Read, Write, diff_inside};
 use crate::{Part, PlayerId, State, digest};
 
@@ -57,12 +58,16 @@ impl<T: State> Describe for List<T> {
 impl<T: State> Compare for List<T> {
     type Shadow = ListShadow<T::Shadow>;
 
-    fn bind(&mut self, now: u64) -> Self::Shadow {
-        let stamps = Stamps::new(now, T::HAS_OWNED);
-        let elements = self.items.iter_mut().map(|item| element(item, now)).collect();
-        let shadow = ListShadow::new(new_token(), elements, stamps, now);
+    fn bind<B: Bind>(&mut self, bind: B) -> Self::Shadow {
+        let stamps = Stamps::new(bind.now(), T::HAS_OWNED);
+        let elements = self.items.iter_mut().map(|item| element(item, bind)).collect();
+        let shadow = ListShadow::new(new_token(), elements, stamps, bind.now());
         self.in_sync(shadow.token);
         shadow
+    }
+
+    fn put_slots(shadow: &Self::Shadow, out: &mut Vec<u8>) {
+        shadow.elements.iter().for_each(|element| T::put_slots(&element.shadow, out));
     }
 
     fn diff(&mut self, shadow: &mut Self::Shadow, step: Step) -> Changed {
@@ -219,9 +224,10 @@ impl<T: State> Read for List<T> {
 
 // The server compares.
 
-fn element<T: State>(item: &mut Item<T>, now: u64) -> Element<T::Shadow> {
+fn element<T: State, B: Bind>(item: &mut Item<T>, bind: B) -> Element<T::Shadow> {
     item.touched = false;
-    Element { shadow: item.value.bind(now), defined: now, stamps: Stamps::new(now, T::HAS_OWNED) }
+    let (now, shadow) = (bind.now(), item.value.bind(bind));
+    Element { shadow, defined: now, stamps: Stamps::new(now, T::HAS_OWNED) }
 }
 
 fn compare<T: State>(item: &mut Item<T>, element: &mut Element<T::Shadow>, step: Step) -> Changed {
@@ -310,7 +316,7 @@ impl<T: State> List<T> {
             }
             Op::Insert { index, count } => {
                 let place = index as usize..(index + count) as usize;
-                let came = self.items[place].iter_mut().map(|item| element(item, now));
+                let came = self.items[place].iter_mut().map(|item| element(item, New(now)));
                 drop(elements.splice(index as usize..index as usize, came));
             }
             Op::Move { from, to, count } => shift(elements, from, to, count),

@@ -85,6 +85,8 @@ pub(super) struct Slot<K, S> {
 }
 
 impl<K, S> Slot<K, S> {
+    const EMPTY: Self = Self { entry: None, defined: Stamp::NEVER, stamps: Stamps::NEVER };
+
     /// When the entry was defined or removed.
     #[inline]
     pub(super) fn defined(&self) -> u64 {
@@ -134,21 +136,39 @@ impl<K: Key, S> MapShadow<K, S> {
 
     /// Gives a new entry the lowest free slot.
     pub(super) fn define(&mut self, key: K, shadow: S, stamps: Stamps, now: u64) -> u32 {
-        let slot = match self.vacant.pop() {
+        let slot = self.free_slot();
+        self.define_in(slot, key, shadow, stamps, now);
+        slot
+    }
+
+    /// Takes the lowest free slot.
+    pub(super) fn free_slot(&mut self) -> u32 {
+        match self.vacant.pop() {
             Some(Reverse(slot)) => slot,
             None => {
                 assert!(
                     self.slots.len() < MAP_SLOTS_MAX,
                     "a synced map holds more than {MAP_SLOTS_MAX} entries: split it, or hide it from players with #[sync(hidden)]"
                 );
-                self.slots.push(Slot {
-                    entry: None,
-                    defined: Stamp::default(),
-                    stamps: Stamps::default(),
-                });
+                self.slots.push(Slot::EMPTY);
                 (self.slots.len() - 1) as u32
             }
-        };
+        }
+    }
+
+    /// Makes an empty shadow that is about to get entries in these slots. The others before the
+    /// last one are vacant.
+    pub(super) fn lay_out(&mut self, slots: &[u32]) {
+        let count = slots.iter().max().map_or(0, |last| *last as usize + 1);
+        self.slots.resize_with(count, || Slot::EMPTY);
+        let mut is_vacant = vec![true; count];
+        slots.iter().for_each(|slot| is_vacant[*slot as usize] = false);
+        let vacant = (0..).zip(is_vacant).filter(|(_, is_vacant)| *is_vacant);
+        self.vacant = vacant.map(|(slot, _)| Reverse(slot)).collect();
+    }
+
+    /// Gives a new entry this slot, which is free.
+    pub(super) fn define_in(&mut self, slot: u32, key: K, shadow: S, stamps: Stamps, now: u64) {
         self.gone.remove(&key);
         self.index.insert(key.clone(), slot);
         let place = &mut self.slots[slot as usize];
@@ -156,7 +176,6 @@ impl<K: Key, S> MapShadow<K, S> {
         place.defined = Stamp::new(now);
         place.stamps = stamps;
         self.note(slot, now);
-        slot
     }
 
     /// Empties a slot.

@@ -13,6 +13,7 @@ use super::{FRESH, Map, SCAN_SHARE, new_token};
 use crate::change::Watch;
 use crate::lens::{Changed, Lens, Sight, Stamps, Step, Tracking};
 use crate::ops::Ops;
+use crate::slots::{self, Bind, New};
 use crate::state::{
     Compare, Describe, Read, Write, diff_inside, tree_owner_field, write_owner_field,
 };
@@ -42,12 +43,29 @@ impl<K: Key, V: State> Describe for Map<K, V> {
 impl<K: Key, V: State> Compare for Map<K, V> {
     type Shadow = MapShadow<K, V::Shadow>;
 
-    fn bind(&mut self, now: u64) -> Self::Shadow {
-        let mut shadow = MapShadow::new(new_token(), Stamps::new(now, V::HAS_OWNED));
+    fn bind<B: Bind>(&mut self, bind: B) -> Self::Shadow {
+        let stamps = Stamps::new(bind.now(), V::HAS_OWNED);
+        let mut shadow = MapShadow::new(new_token(), stamps);
         let places: Vec<u32> = self.index.values().copied().collect();
-        self.define_fresh(places, &mut shadow, now);
+        let slots = bind.known(|reader, vacancies| slots::read(reader, vacancies, places.len()));
+        match slots.flatten() {
+            Some(slots) => {
+                shadow.lay_out(&slots);
+                self.define_in(
+                    places.into_iter().zip(slots.into_iter().map(Some)),
+                    &mut shadow,
+                    bind,
+                );
+            }
+            None => self.define_fresh(places, &mut shadow, bind),
+        }
         self.in_sync(shadow.token);
         shadow
+    }
+
+    fn put_slots(shadow: &Self::Shadow, out: &mut Vec<u8>) {
+        slots::put(shadow.index.values().copied(), out);
+        shadow.entries_by_key().for_each(|(_, value)| V::put_slots(value, out));
     }
 
     fn diff(&mut self, shadow: &mut Self::Shadow, step: Step) -> Changed {
@@ -89,7 +107,7 @@ impl<K: Key, V: State> Compare for Map<K, V> {
             let entries = &self.entries;
             let key = |place: &u32| entries[*place as usize].as_ref().map(|entry| &entry.key);
             fresh.sort_unstable_by(|a, b| key(a).cmp(&key(b)));
-            self.define_fresh(fresh, shadow, step.now);
+            self.define_fresh(fresh, shadow, New(step.now));
             changed |= Changed::whole(V::HAS_OWNED);
         }
         self.track.all = false;
@@ -412,12 +430,30 @@ impl<K: Key, V: State> Map<K, V> {
         changed
     }
 
-    fn define_fresh(&mut self, places: Vec<u32>, shadow: &mut MapShadow<K, V::Shadow>, now: u64) {
-        for place in places {
+    fn define_fresh<B: Bind>(
+        &mut self,
+        places: Vec<u32>,
+        shadow: &mut MapShadow<K, V::Shadow>,
+        bind: B,
+    ) {
+        self.define_in(places.into_iter().map(|place| (place, None)), shadow, bind);
+    }
+
+    /// Defines the entries at these places, each in its slot or in the lowest that is free.
+    #[inline]
+    fn define_in<B: Bind>(
+        &mut self,
+        places: impl Iterator<Item = (u32, Option<u32>)>,
+        shadow: &mut MapShadow<K, V::Shadow>,
+        bind: B,
+    ) {
+        let (now, stamps) = (bind.now(), Stamps::new(bind.now(), V::HAS_OWNED));
+        for (place, slot) in places {
             let Some(entry) = self.entries[place as usize].as_mut() else { continue };
-            let value = entry.value.bind(now);
-            entry.slot =
-                shadow.define(entry.key.clone(), value, Stamps::new(now, V::HAS_OWNED), now);
+            let value = entry.value.bind(bind);
+            let slot = slot.unwrap_or_else(|| shadow.free_slot());
+            shadow.define_in(slot, entry.key.clone(), value, stamps, now);
+            entry.slot = slot;
             entry.touched = false;
         }
     }

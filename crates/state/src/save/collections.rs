@@ -11,6 +11,8 @@ use crate::{Key, List, Map, Set, State};
 const ROOM: usize = 1 << 16;
 
 impl<T: State> Save for Option<T> {
+    const SKIPS: bool = T::SKIPS;
+
     fn saved() -> Saved {
         Saved::Option(Box::new(T::saved()))
     }
@@ -34,6 +36,8 @@ impl<T: State> Save for Option<T> {
 }
 
 impl<T: State, const N: usize> Save for [T; N] {
+    const SKIPS: bool = T::SKIPS;
+
     fn saved() -> Saved {
         const { assert!(N > 0, "an array without elements has nothing to save: give it a length") }
         Saved::Array(Box::new(T::saved()), N)
@@ -67,6 +71,8 @@ impl<T: State, const N: usize> Save for [T; N] {
 }
 
 impl<T: State> Save for List<T> {
+    const SKIPS: bool = T::SKIPS;
+
     fn saved() -> Saved {
         Saved::List(Box::new(T::saved()))
     }
@@ -88,6 +94,8 @@ impl<T: State> Save for List<T> {
 }
 
 impl<K: Key, V: State> Save for Map<K, V> {
+    const SKIPS: bool = V::SKIPS;
+
     fn saved() -> Saved {
         Saved::Map(K::schema(), Box::new(V::saved()))
     }

@@ -81,6 +81,25 @@ const SET: u8 = 36;
 const STRUCT: u8 = 37;
 const ENUM: u8 = 38;
 
+/// Returns a type as saves describe it, for data that is kept beside them.
+#[must_use]
+pub fn describe_type(of: &Type) -> Vec<u8> {
+    let mut out = Vec::new();
+    put(of, &mut out);
+    out
+}
+
+/// Reads what [`describe_type`] returned. Names of types are not part of it.
+///
+/// # Errors
+/// If it is not the description of a type.
+pub fn described_type(description: &[u8]) -> Result<Type, DecodeError> {
+    let mut reader = Reader::new(description);
+    let of = get(&mut reader, 0)?;
+    reader.finish()?;
+    Ok(of)
+}
+
 pub(super) fn put(of: &Type, out: &mut Vec<u8>) {
     match of {
         Type::Option(of) => put_one(OPTION, of, out),

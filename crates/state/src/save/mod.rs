@@ -30,6 +30,7 @@ use crate::leaf::Atomic;
 pub use self::error::LoadError;
 pub use self::fate::{SaveDifference, SaveFate, save_differences};
 pub use self::kept::{Follow, Kept, Node};
+pub use self::layout::{describe_type, described_type};
 pub use self::saved::{Added, AddedAsDefault, AddedByType, Saved, SavedField};
 pub use self::shown::saved_as_json;
 
@@ -39,6 +40,9 @@ pub use self::shown::saved_as_json;
     note = "derive `State`; keys of maps implement `Key`; elements and values implement `State`"
 )]
 pub trait Save: Sized {
+    /// Whether it has [skipped fields](State#skipped-fields), itself or inside.
+    const SKIPS: bool = false;
+
     /// Its shape in a save.
     fn saved() -> Saved;
 

@@ -31,6 +31,11 @@ impl Index for Known {
         self.within_reach - self.slots.len()
     }
 
+    fn recall(&mut self, seen: Vec<(u32, u32)>, left_out: usize) {
+        self.within_reach = seen.len() + left_out;
+        self.slots = seen;
+    }
+
     fn insert(&mut self, entered: &[(u32, u32)]) {
         // Two rising runs are merged from their ends.
         let mut old = self.slots.len();

@@ -32,6 +32,10 @@ pub trait Index: Default + 'static {
     fn left_out(&self) -> usize {
         0
     }
+
+    /// Replaces all slots by these, in rising order, each with the viewer's, and the number of
+    /// further entries.
+    fn recall(&mut self, seen: Vec<(u32, u32)>, left_out: usize);
 }
 
 /// For views that look at many slots and see a part of them: 1 more than the viewer's slot, by
@@ -55,6 +59,12 @@ impl Index for Dense {
         for (at, slot) in entered {
             self.0[*at as usize] = 1 + slot;
         }
+    }
+
+    fn recall(&mut self, seen: Vec<(u32, u32)>, _: usize) {
+        self.0.clear();
+        self.0.resize(seen.last().map_or(0, |(at, _)| *at as usize + 1), 0);
+        self.insert(&seen);
     }
 }
 

@@ -2,6 +2,7 @@
 
 mod asked;
 mod eye;
+mod slots;
 
 use std::collections::BTreeMap;
 use std::marker::PhantomData;
@@ -20,6 +21,7 @@ use super::{Map, Touches};
 use crate::change::Watch;
 use crate::lens::{Changed, Lens, Stamps, Step};
 use crate::ops::Ops;
+use crate::slots::Bind;
 use crate::state::{Compare, differs};
 use crate::viewed::Viewed;
 use crate::{Key, Part, PlayerId, State};
@@ -54,9 +56,10 @@ impl<K: Key, V: State, H: How> Viewed for ByEntry<Map<K, V>, H> {
     type Of = Map<K, V>;
     type Shadow = ViewedShadow<K, V::Shadow, H>;
 
-    fn bind(value: &mut Map<K, V>, now: u64) -> Self::Shadow {
+    fn bind<B: Bind>(value: &mut Map<K, V>, bind: B) -> Self::Shadow {
+        let now = bind.now();
         ViewedShadow {
-            map: value.bind(now),
+            map: value.bind(bind),
             stamps: Stamps::new(now, true),
             eyes: BTreeMap::new(),
             recent: Vec::new(),
@@ -64,6 +67,18 @@ impl<K: Key, V: State, H: How> Viewed for ByEntry<Map<K, V>, H> {
             before: now,
             finder: H::Finder::default(),
         }
+    }
+
+    fn put_slots(shadow: &Self::Shadow, out: &mut Vec<u8>) {
+        Map::<K, V>::put_slots(&shadow.map, out);
+    }
+
+    fn put_seen(shadow: &Self::Shadow, out: &mut Vec<u8>) {
+        slots::put_seen(shadow, out);
+    }
+
+    fn recall<B: Bind>(shadow: &mut Self::Shadow, bind: B) {
+        bind.known(|reader, vacancies| slots::recall(shadow, bind.now(), reader, vacancies));
     }
 
     fn touches(value: &Map<K, V>, shadow: &Self::Shadow, step: Step) -> Touches {
