@@ -2,8 +2,9 @@
 
 use std::collections::VecDeque;
 
-use playfield_wire::RoomNumber;
+use playfield_wire::reader::Reader;
 use playfield_wire::server::Lost;
+use playfield_wire::{DecodeError, RoomNumber, writer};
 
 use crate::losses::Losses;
 
@@ -228,6 +229,53 @@ impl Log {
         lost.ok_or(NotResumed::Forgotten)
     }
 
+    /// Appends all of it, from which it goes on in another process.
+    pub fn freeze(&self, out: &mut Vec<u8>) {
+        writer::put_varint(out, self.gone);
+        writer::put_bool(out, self.kept.is_some());
+        let Some(kept) = &self.kept else { return };
+        writer::put_varint(out, kept.messages.into());
+        for (room, body) in self.unacknowledged() {
+            writer::put_varint(out, room.map_or(NO_ROOM, |room| room.0).into());
+            writer::put_bytes(out, body);
+        }
+        writer::put_varint(out, kept.held.into());
+        writer::put_bool(out, kept.lost.is_some());
+        if let Some(lost) = &kept.lost {
+            lost.freeze(out);
+        }
+    }
+
+    /// Reads what [`freeze`](Self::freeze) appended. `bytes_max` is that of [`push`](Self::push);
+    /// what exceeds it stays until the next message.
+    ///
+    /// # Errors
+    /// If it is not such a log.
+    pub fn thaw(reader: &mut Reader<'_>, bytes_max: usize) -> Result<Self, DecodeError> {
+        let gone = reader.varint()?;
+        if !reader.bool()? {
+            return Ok(Self { gone, kept: None });
+        }
+        let at = reader.offset();
+        let mut kept = Kept::default();
+        for _ in 0..reader.count()? {
+            let room = reader.varint_u32()?;
+            let body = reader.bytes()?;
+            let room = (room != NO_ROOM).then_some(RoomNumber(room));
+            kept.push(room, bytes_max, |out| out.extend_from_slice(body));
+        }
+        kept.held = reader.varint_u32()?;
+        kept.lost = reader.bool()?.then(|| Losses::thaw(reader)).transpose()?.map(Box::new);
+        let lost = kept.lost.as_ref().map_or(0, |lost| lost.messages());
+        if kept.held > kept.messages
+            || lost > gone
+            || gone.checked_add(kept.messages.into()).is_none()
+        {
+            return Err(DecodeError::new(at, "the numbers of unconfirmed messages do not fit"));
+        }
+        Ok(Self { gone, kept: Some(Box::new(kept)) })
+    }
+
     /// The messages that are kept, oldest first, each with the room that it is about.
     pub fn unacknowledged(&self) -> impl Iterator<Item = (Option<RoomNumber>, &[u8])> {
         let mut chunks = self.kept.iter().flat_map(|kept| kept.chunks());
@@ -431,6 +479,7 @@ mod tests {
     use std::collections::VecDeque;
 
     use playfield_wire::RoomNumber;
+    use playfield_wire::reader::Reader;
     use playfield_wire::server::Lost;
     use proptest::prelude::*;
     use proptest::test_runner::TestCaseError;
@@ -446,6 +495,20 @@ mod tests {
         let room = Some(RoomNumber(room)).filter(|room| room.0 > 0);
         let kept = log.push(room, bytes_max, passage, |out| out.extend_from_slice(body));
         assert_eq!(kept, body);
+    }
+
+    fn frozen(log: &Log) -> Vec<u8> {
+        let mut out = Vec::new();
+        log.freeze(&mut out);
+        out
+    }
+
+    fn thawed(log: &Log, bytes_max: usize) -> Log {
+        let bytes = frozen(log);
+        let mut reader = Reader::new(&bytes);
+        let log = Log::thaw(&mut reader, bytes_max).unwrap();
+        assert!(reader.is_empty() && frozen(&log) == bytes);
+        log
     }
 
     fn lost(room: u32, messages: u64) -> Lost {
@@ -575,7 +638,7 @@ mod tests {
     proptest! {
         #[test]
         fn a_log_is_a_queue_that_forgets_from_the_front(
-            steps in proptest::collection::vec((0_u32..3, 0_usize..40, 0_u64..8), 1..600),
+            steps in proptest::collection::vec((0_u32..3, 0_usize..40, 0_u64..9), 1..600),
             bytes_max in prop_oneof![0_usize..200, 2_000_usize..6_000],
         ) {
             // Some in one chunk, some in several.
@@ -625,6 +688,8 @@ mod tests {
                         rooms.remove(rooms.len() - 1 - back);
                         held -= 1;
                     }
+                } else if acknowledge == 8 {
+                    log = thawed(&log, bytes_max);
                 } else if acknowledge == 6 {
                     is_away = true;
                 } else if acknowledge == 7 {
@@ -650,6 +715,28 @@ mod tests {
             }
             let told = log.resume(received).unwrap();
             check(&told, &rooms[received as usize..gone.max(received) as usize])?;
+        }
+    }
+
+    #[test]
+    fn a_log_of_wrong_bytes_is_refused_or_works() {
+        let mut log = Log::default();
+        for number in 0..40 {
+            push_by(&mut log, 1 + number % 3, &[number as u8; 9], 300, Passage::Held);
+        }
+        log.acknowledge(3).unwrap();
+        let bytes = frozen(&log);
+        for length in 0..bytes.len() {
+            assert!(Log::thaw(&mut Reader::new(&bytes[..length]), 300).is_err());
+        }
+        for bit in 0..8 * bytes.len() {
+            let mut wrong = bytes.clone();
+            wrong[bit / 8] ^= 1 << (bit % 8);
+            let Ok(mut log) = Log::thaw(&mut Reader::new(&wrong), 300) else { continue };
+            push(&mut log, 2, b"more", 300);
+            let _ = log.withdraw(log.sent());
+            let _ = log.resume(log.gone() / 2);
+            let _ = log.resume(log.sent());
         }
     }
 

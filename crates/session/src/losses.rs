@@ -2,8 +2,9 @@
 
 use std::collections::VecDeque;
 
-use playfield_wire::RoomNumber;
+use playfield_wire::reader::Reader;
 use playfield_wire::server::Lost;
+use playfield_wire::{DecodeError, RoomNumber, writer};
 
 use crate::log::NO_ROOM;
 
@@ -49,6 +50,44 @@ impl Losses {
     /// Returns the memory this takes, in bytes.
     pub(crate) fn memory(&self) -> usize {
         size_of::<Self>() + self.runs.capacity() * size_of::<Run>()
+    }
+
+    pub(crate) fn messages(&self) -> u64 {
+        self.messages
+    }
+
+    pub(crate) fn freeze(&self, out: &mut Vec<u8>) {
+        writer::put_varint(out, self.runs.len() as u64);
+        for run in &self.runs {
+            writer::put_varint(out, run.room.into());
+            writer::put_varint(out, run.messages.into());
+        }
+        for number in [self.sums as u64, self.merged as u64, self.merged_messages] {
+            writer::put_varint(out, number);
+        }
+    }
+
+    pub(crate) fn thaw(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        let at = reader.offset();
+        let run = |reader: &mut Reader<'_>| {
+            Ok(Run { room: reader.varint_u32()?, messages: reader.varint_u32()? })
+        };
+        let count = reader.count()?;
+        let runs = (0..count).map(|_| run(reader)).collect::<Result<VecDeque<Run>, _>>()?;
+        let [sums, merged] = [reader.varint_u32()? as usize, reader.varint_u32()? as usize];
+        let merged_messages = reader.varint()?;
+        let exact: u64 = runs.iter().skip(merged).map(|run| u64::from(run.messages)).sum();
+        match merged_messages.checked_add(exact) {
+            Some(messages)
+                if count <= RUNS_MAX
+                    && merged <= MERGED_MAX
+                    && merged + sums <= count
+                    && (merged > 0 || merged_messages == 0) =>
+            {
+                Ok(Self { runs, messages, sums, merged, merged_messages })
+            }
+            _ => Err(DecodeError::new(at, "the numbers of lost messages do not fit")),
+        }
     }
 
     /// A message was lost that the other end may have received.

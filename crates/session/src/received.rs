@@ -2,6 +2,9 @@
 
 use std::time::Duration;
 
+use playfield_wire::reader::Reader;
+use playfield_wire::{DecodeError, writer};
+
 /// An acknowledgement is sent after this many messages.
 const ACK_EVERY: u32 = 32;
 /// Or after this many bytes.
@@ -53,6 +56,22 @@ impl Received {
     #[inline]
     pub fn is_due(&self) -> bool {
         self.unacknowledged >= ACK_EVERY || self.bytes >= ACK_BYTES
+    }
+
+    /// Appends all of it, from which it goes on in another process.
+    pub fn freeze(&self, out: &mut Vec<u8>) {
+        for number in [self.count, self.unacknowledged.into(), self.bytes.into()] {
+            writer::put_varint(out, number);
+        }
+    }
+
+    /// Reads what [`freeze`](Self::freeze) appended.
+    ///
+    /// # Errors
+    /// If it is not such a count.
+    pub fn thaw(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        let (count, unacknowledged) = (reader.varint()?, reader.varint_u32()?);
+        Ok(Self { count, unacknowledged, bytes: reader.varint_u32()? })
     }
 
     /// Acknowledges all: the number to be sent.
