@@ -147,7 +147,7 @@ LAW_CASES ?= 1200
 
 laws: ## test the laws of state for millions of steps, optimized (LAW_CASES=1200)
 	$(CHECK)
-	PLAYFIELD_LAW_CASES=$(LAW_CASES) cargo test --release -p playfield-state -p playfield-server laws
+	PLAYFIELD_LAW_CASES=$(LAW_CASES) cargo test --release -p playfield-state -p playfield-room -p playfield-server laws
 
 # How often a process that saves is killed.
 KILLS ?= 1000

@@ -226,8 +226,8 @@ impl RoomImpl {
 }
 
 /// The callbacks of a room.
-const CALLBACKS: [&str; 8] =
-    ["create", "rebuild", "join", "lost", "returned", "leave", "closing", "tick"];
+const CALLBACKS: [&str; 9] =
+    ["create", "rebuild", "moved", "join", "lost", "returned", "leave", "closing", "tick"];
 
 /// Refuses callbacks that are `async`: the compiler would only say that they don't fit the trait.
 /// Returns the body with such callbacks made to fit.
@@ -361,6 +361,22 @@ fn declared(rt: &TokenStream, room: &syn::Type, arguments: &Arguments) -> TokenS
             const SETTINGS: #rt::Settings = #settings;
 
             #criteria
+
+            const NAMES: &'static [&'static str] = &[
+                #(<#messages as #rt::Message>::NAME,)*
+                #(<#internal as #rt::Message>::NAME,)*
+                #(<#asks as #rt::Message>::NAME,)*
+            ];
+
+            fn internal_type(name: &str) -> ::std::option::Option<#rt::schema::Type> {
+                #(const #internal_constants: &str = <#internal as #rt::Message>::NAME;)*
+                match name {
+                    #(#internal_constants => {
+                        ::std::option::Option::Some(<#internal as #rt::Data>::schema())
+                    })*
+                    _ => ::std::option::Option::None,
+                }
+            }
 
             fn declare(schema: &mut #rt::RoomSchema) {
                 let _ = &schema;

@@ -70,6 +70,11 @@ pub mod store {
     pub use playfield_store::{DiskOptions, DiskStore};
 }
 
+/// Frozen rooms: the errors of [`Sim::freeze`](sim::Sim::freeze) and [`Sim::thaw`](sim::Sim::thaw).
+pub mod frozen {
+    pub use playfield_room::frozen::{FROZEN_BYTES_MAX, FreezeError, InFlight, ThawError};
+}
+
 /// Channels, by which clients publish and subscribe apart from rooms: rules for
 /// [`Server::channel`], and what rooms publish.
 pub mod channel {

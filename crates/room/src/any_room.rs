@@ -9,6 +9,7 @@ use playfield_state::PlayerId;
 use playfield_wire::message::MessageRef;
 use playfield_wire::{ErrorCode, Format, RequestNumber};
 
+use crate::frozen::{FreezeError, FrozenWriter};
 use crate::{
     Claims, EndReason, Error, LeaveReason, Link, Message, Operation, Player, Reservation,
     RoomOutput, SeatFor, Sender, Stage, StoreError, Undone,
@@ -314,6 +315,47 @@ pub trait AnyRoom: Send {
     fn whole(&self, out: &mut Vec<u8>) -> bool {
         let _ = out;
         false
+    }
+
+    /// Syncs, and writes all that it is, for [`RoomType::thaw`](crate::RoomType::thaw). The host
+    /// then sends patches as after any sync: a player who has them goes on without a snapshot. The
+    /// room is as it was, and the host drops it, or goes on with it.
+    ///
+    /// # Errors
+    /// If it has ended or ends, or if work is in flight, which can't go on elsewhere. Nothing is
+    /// written then.
+    fn freeze(
+        &mut self,
+        at: Duration,
+        form: &mut FrozenWriter,
+        out: &mut dyn RoomOutput,
+    ) -> Result<(), FreezeError> {
+        let _ = (at, form, out);
+        Err(FreezeError::Unsupported)
+    }
+
+    /// Freezes it as [`freeze`](Self::freeze) does, once the work in flight is given up. Players
+    /// who wait to join, and requests whose reply background work was to give, are refused with
+    /// `why`; the outcome of a save is not known; and the room learns of tasks that are lost in
+    /// [`Room::moved`](crate::Room::moved). A room that has not opened ends.
+    ///
+    /// # Errors
+    /// As [`freeze`](Self::freeze): when it has been told, it may have begun work again.
+    fn freeze_after(
+        &mut self,
+        at: Duration,
+        why: &Error,
+        form: &mut FrozenWriter,
+        out: &mut dyn RoomOutput,
+    ) -> Result<(), FreezeError> {
+        let _ = why;
+        self.freeze(at, form, out)
+    }
+
+    /// It was made by [`RoomType::thaw`](crate::RoomType::thaw), or goes on after
+    /// [`freeze_after`](Self::freeze_after): the first call then.
+    fn moved(&mut self, at: Duration, out: &mut dyn RoomOutput) {
+        let _ = (at, out);
     }
 
     /// Does what an operator wants.

@@ -36,6 +36,14 @@ impl Claims {
         }
     }
 
+    /// The text of the JSON object.
+    pub(crate) fn to_json(&self) -> String {
+        self.0.as_ref().map_or_else(
+            || "{}".into(),
+            |claims| serde_json::to_string(&**claims).unwrap_or_default(),
+        )
+    }
+
     /// Returns whether there are none.
     pub fn is_empty(&self) -> bool {
         self.0.is_none()

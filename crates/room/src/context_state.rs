@@ -10,6 +10,7 @@ use playfield_wire::ErrorCode;
 use rand_core::RngCore;
 
 use crate::deferred::Replies;
+use crate::frozen::parts::{self, Time};
 use crate::random::{Random, id_from_random};
 use crate::rate::Limiter;
 use crate::reservation::{Reserved, check_wait};
@@ -80,6 +81,9 @@ pub(crate) struct ContextState {
     pub(crate) replies: Replies,
     /// For how long at most.
     pub(crate) reply_wait: Duration,
+    /// Tasks that were lost when the room was frozen, until it was told: the names of their
+    /// messages.
+    pub(crate) lost: Vec<&'static str>,
     /// Tasks that end with a reply, instead of with a message to the room.
     pub(crate) replying: BTreeMap<u64, u64>,
     /// Buffers in which events are encoded, one for each format.
@@ -150,6 +154,7 @@ impl ContextState {
             replies,
             reply_wait: Duration::ZERO,
             replying: BTreeMap::new(),
+            lost: Vec::new(),
             timers: Timers::new(seed),
             summary,
             wants_sync: false,
@@ -167,6 +172,47 @@ impl ContextState {
             next_number: 0,
             scratch: Default::default(),
         }
+    }
+
+    pub(crate) fn freeze_random(&self) -> parts::Random {
+        parts::Random { room: self.random.state(), ids: self.ids.state() }
+    }
+
+    pub(crate) fn thaw_random(&mut self, parts::Random { room, ids }: parts::Random) {
+        (self.random, self.ids) = (Random::thaw(room), Random::thaw(ids));
+    }
+
+    pub(crate) fn freeze_rates(&self) -> parts::Rates {
+        let limiters = self.limiters.iter().map(|(&(player, message), limiter)| {
+            let (full_at, rest) = limiter.freeze();
+            parts::Limiter { player, message, full_at, rest }
+        });
+        let absences = self.absences.iter().map(|(&player, &(since, until))| parts::Absence {
+            player,
+            since: Time(since),
+            until: Time(until),
+        });
+        let round_trips = self.round_trips.iter().map(|(player, round_trip)| {
+            let round_trip = Time(round_trip);
+            parts::RoundTrip { player, round_trip }
+        });
+        parts::Rates {
+            limiters: limiters.collect(),
+            absences: absences.collect(),
+            round_trips: round_trips.collect(),
+        }
+    }
+
+    pub(crate) fn thaw_rates(&mut self, rates: parts::Rates) {
+        let parts::Rates { limiters, absences, round_trips } = rates;
+        let limiter = |parts::Limiter { player, message, full_at, rest }| {
+            ((player, message), Limiter::thaw(full_at, rest))
+        };
+        let absence = |parts::Absence { player, since, until }| (player, (since.0, until.0));
+        let round_trip = |parts::RoundTrip { player, round_trip }| (player, round_trip.0);
+        self.limiters = limiters.into_iter().map(limiter).collect();
+        self.absences = absences.into_iter().map(absence).collect();
+        self.round_trips = round_trips.into_iter().map(round_trip).collect();
     }
 
     /// An id for another room, or a secret of the same form.

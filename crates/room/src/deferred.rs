@@ -13,7 +13,9 @@ use playfield_wire::schema::Type;
 use playfield_wire::tree::TreeWriter;
 use playfield_wire::{DecodeError, ErrorCode, RequestNumber};
 
+use crate::frozen::parts::{self, Time};
 use crate::random::Random;
+use crate::seats::Seats;
 use crate::{Error, Link, Message, Result, Sender};
 
 /// The most deferred replies of one room. A request past it is answered with `limit`.
@@ -168,6 +170,62 @@ impl Replies {
             deferred: None,
             refused: false,
         }
+    }
+
+    pub(crate) fn freeze(&self) -> parts::Replies {
+        let owed = |(&number, owed): (&u64, &Owed)| parts::Owed {
+            number,
+            message: owed.message.to_owned(),
+            by: Time(owed.by),
+            to: match &owed.to {
+                Asker::Player { id, request, .. } => {
+                    parts::Asker::Player { id: *id, request: request.0 }
+                }
+                Asker::Room { from, ask } => {
+                    let from = from.as_deref().map(parts::Sender::from);
+                    parts::Asker::Room { from, ask: *ask }
+                }
+            },
+        };
+        let owed = self.owed.iter().map(owed).collect();
+        parts::Replies { room: self.room, last: self.last, owed }
+    }
+
+    /// Makes replies of what [`freeze`](Self::freeze) returned. `name` finds the name of a request
+    /// in this build; one that this build lacks is never answered, and fails in time.
+    ///
+    /// # Errors
+    /// What is wrong in them.
+    pub(crate) fn thaw(
+        parts::Replies { room, last, owed }: parts::Replies,
+        seats: &Seats,
+        name: impl Fn(&str) -> Option<&'static str>,
+    ) -> Result<Self, String> {
+        if owed.len() > DEFERRED_MAX {
+            return Err(format!("a room has at most {DEFERRED_MAX} deferred replies"));
+        }
+        parts::check_number(last)?;
+        let mut this = Self { room, last, ..Self::new(0, "") };
+        for parts::Owed { number, message, by: Time(by), to } in owed {
+            let to = match to {
+                parts::Asker::Player { id, request } => {
+                    let Some(player) = seats.get(id) else {
+                        return Err(format!("a reply is owed to player {id}, who is not here"));
+                    };
+                    this.of_players.insert((id, number));
+                    let (link, format) = (player.link, player.format);
+                    Asker::Player { id, link, request: RequestNumber(request), format }
+                }
+                parts::Asker::Room { from, ask } => {
+                    Asker::Room { from: from.map(|from| Arc::new(from.into())), ask }
+                }
+            };
+            let owed = Owed { to, message: name(&message).unwrap_or_default(), by };
+            if number > last || this.owed.insert(number, owed).is_some() {
+                return Err(format!("a reply can't have the number {number}"));
+            }
+        }
+        Ok(this)
     }
 
     /// This request is about to be handled.

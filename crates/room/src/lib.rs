@@ -5,6 +5,8 @@
 //! deterministic: time, ticks and a seed for randomness are inputs, and there are no sockets,
 //! threads or clocks in this crate.
 
+extern crate self as playfield_room;
+
 mod any_room;
 mod claims;
 mod completion;
@@ -15,6 +17,7 @@ mod core;
 mod deferred;
 mod deferred_output;
 mod error;
+pub mod frozen;
 mod key;
 mod life;
 mod message;
@@ -63,7 +66,7 @@ pub use reservation::{
     RESERVATION_MAX, Reservation, ReservedSeat, SeatFor, split as split_reservation,
 };
 pub use room::Room;
-pub use room_type::{Birth, Criteria, KeyOrigin, RoomType, schema};
+pub use room_type::{Birth, Criteria, KeyOrigin, RoomType, Thaw, schema};
 pub use store::{Loaded, MemoryStore, Store, StoreError, StoreErrorKind, Stored};
 pub use timers::{TIMER_PERIOD_MIN, TimerId};
 

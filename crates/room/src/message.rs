@@ -6,7 +6,7 @@ use std::time::Duration;
 use playfield_state::{Accepts, Data, Emits, Format, Message, RoomInterface};
 use playfield_wire::ErrorCode;
 use playfield_wire::message::MessageRef;
-use playfield_wire::schema::RoomSchema;
+use playfield_wire::schema::{RoomSchema, Type};
 
 use crate::rate::Rate;
 use crate::{Context, Error, Player, Result, Room};
@@ -283,6 +283,16 @@ pub trait Declared: RoomInterface + Sized {
         Self: Room,
     {
         let _ = (options, out);
+    }
+
+    /// The names of all messages that it receives from players and rooms, and of its requests to
+    /// others.
+    const NAMES: &'static [&'static str] = &[];
+
+    /// The type of an internal message, by its name.
+    fn internal_type(name: &str) -> Option<Type> {
+        let _ = name;
+        None
     }
 
     /// Adds the messages and events to the schema.

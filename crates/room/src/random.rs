@@ -1,19 +1,37 @@
 //! Randomness that is the same for the same seed.
 
+use std::fmt;
 use std::ops::Range;
 
 use playfield_state::List;
+use rand_core::impls::fill_bytes_via_next;
 use rand_core::{RngCore, SeedableRng};
-use rand_pcg::Pcg64Mcg;
 
 /// A room's random number generator (PCG XSL-RR 128/64), seeded when the room is created. It
 /// implements [`RngCore`], so the crate `rand` works with it. It is not cryptographically secure.
-#[derive(Clone, Debug)]
-pub struct Random(Pcg64Mcg);
+#[derive(Clone)]
+pub struct Random(Mcg);
+
+impl fmt::Debug for Random {
+    /// Its state is left out: whoever knows it knows all numbers to come.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Random")
+    }
+}
 
 impl Random {
     pub(crate) fn new(seed: u64) -> Self {
-        Self(Pcg64Mcg::seed_from_u64(seed))
+        Self(Mcg::seed_from_u64(seed))
+    }
+
+    /// Its state, from which it [goes on](Self::thaw) in another process.
+    pub(crate) fn state(&self) -> [u8; 16] {
+        self.0.0.to_le_bytes()
+    }
+
+    /// Goes on from a state.
+    pub(crate) fn thaw(state: [u8; 16]) -> Self {
+        Self(Mcg::from_seed(state))
     }
 
     /// A number below `bound`, each equally likely; 0 if `bound` is 0. (Lemire, "Fast Random Integer
@@ -24,7 +42,7 @@ impl Random {
         }
         let unfair = bound.wrapping_neg() % bound;
         loop {
-            let wide = u128::from(self.0.next_u64()) * u128::from(bound);
+            let wide = u128::from(self.0.next()) * u128::from(bound);
             if wide as u64 >= unfair {
                 return (wide >> 64) as u64;
             }
@@ -43,7 +61,7 @@ impl Random {
 
     /// A number from 0 up to, not including, 1.
     pub fn fraction(&mut self) -> f64 {
-        (self.0.next_u64() >> 11) as f64 / (1_u64 << 53) as f64
+        (self.0.next() >> 11) as f64 / (1_u64 << 53) as f64
     }
 
     /// True with the given probability.
@@ -60,6 +78,31 @@ impl Random {
     }
 }
 
+/// The generator, as the crate `rand_pcg` has it in `Pcg64Mcg`, which doesn't show its state. (M.
+/// E. O'Neill, "PCG: A Family of Simple Fast Space-Efficient Statistically Good Algorithms for
+/// Random Number Generation", 2014.)
+#[derive(Clone)]
+struct Mcg(u128);
+
+const MULTIPLIER: u128 = 0x2360_ed05_1fc6_5da4_4385_df64_9fcc_f645;
+
+impl SeedableRng for Mcg {
+    type Seed = [u8; 16];
+
+    fn from_seed(seed: [u8; 16]) -> Self {
+        Self(u128::from_le_bytes(seed) | 1)
+    }
+}
+
+impl Mcg {
+    #[inline]
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_mul(MULTIPLIER);
+        let folded = (self.0 >> 64) as u64 ^ self.0 as u64;
+        folded.rotate_right((self.0 >> 122) as u32)
+    }
+}
+
 /// The text of a random number of 80 bits, which nobody guesses: 16 characters of lower-case base32
 /// (RFC 4648). Rooms have such ids.
 pub fn id_from_random(random: [u8; 10]) -> [u8; 16] {
@@ -72,13 +115,13 @@ pub fn id_from_random(random: [u8; 10]) -> [u8; 16] {
 
 impl RngCore for Random {
     fn next_u32(&mut self) -> u32 {
-        self.0.next_u32()
+        self.0.next() as u32
     }
     fn next_u64(&mut self) -> u64 {
-        self.0.next_u64()
+        self.0.next()
     }
     fn fill_bytes(&mut self, bytes: &mut [u8]) {
-        self.0.fill_bytes(bytes);
+        fill_bytes_via_next(self, bytes);
     }
 }
 
@@ -139,6 +182,22 @@ mod tests {
         };
         assert_eq!(numbers(1), numbers(1));
         assert_ne!(numbers(1), numbers(2));
+    }
+
+    #[test]
+    fn the_numbers_are_those_of_the_crate_rand_pcg() {
+        for seed in [0, 1, 7, u64::MAX] {
+            let mut other = rand_pcg::Pcg64Mcg::seed_from_u64(seed);
+            let mut random = Random::new(seed);
+            for _ in 0..1_000 {
+                assert_eq!(random.next_u64(), other.next_u64());
+                random = Random::thaw(random.state());
+            }
+            let (mut one, mut two) = ([0; 13], [0; 13]);
+            random.fill_bytes(&mut one);
+            other.fill_bytes(&mut two);
+            assert_eq!((one, random.next_u32()), (two, other.next_u32()));
+        }
     }
 
     #[test]

@@ -241,6 +241,25 @@ impl<const N: usize> Default for Limiters<N> {
 }
 
 impl Limiters<1> {
+    /// Its parts, in sixteenths of a nanosecond: when it is full, and of a sender who exceeded the
+    /// rate or could not send, what is left of the credit and what was refused.
+    pub(crate) fn freeze(&self) -> (u64, Option<[u64; 3]>) {
+        let rest = self.rest.as_ref().map(|rest| {
+            let [Rest { credit_until, refused: Bucket { full_at, credit_until: credit } }] = **rest;
+            [credit_until, full_at, credit]
+        });
+        (self.full_at[0], rest)
+    }
+
+    /// Makes one of what [`freeze`](Self::freeze) returned.
+    pub(crate) fn thaw(full_at: u64, rest: Option<[u64; 3]>) -> Self {
+        let rest = rest.map(|[credit_until, full_at, credit]| {
+            let refused = Bucket { full_at, credit_until: credit };
+            Box::new([Rest { credit_until, refused }])
+        });
+        Self { full_at: [full_at], rest }
+    }
+
     /// Takes `count`, or counts them as refused.
     #[inline]
     pub fn take(&mut self, now: Duration, limit: &Limit, count: u64) -> Verdict {

@@ -11,6 +11,7 @@ use playfield_wire::schema::Type;
 use playfield_wire::tree::TreeWriter;
 use playfield_wire::{DecodeError, ErrorCode};
 
+use crate::frozen::parts::{self, Time, Who};
 use crate::{Error, Player, Result};
 
 /// The longest time that a seat can be reserved.
@@ -134,6 +135,30 @@ impl Reserved {
 
     pub(crate) fn insert(&mut self, secret: String, who: SeatFor, until: Duration) {
         self.0.insert(secret, (who, until));
+    }
+
+    pub(crate) fn freeze(&self) -> parts::Reserved {
+        let reservation =
+            |(secret, (who, until)): (&String, &(SeatFor, Duration))| parts::Reservation {
+                secret: secret.clone(),
+                who: match who {
+                    SeatFor::Name(name) => Who::Name(name.clone()),
+                    SeatFor::User(user) => Who::User(user.clone()),
+                },
+                until: Time(*until),
+            };
+        parts::Reserved { seats: self.0.iter().map(reservation).collect() }
+    }
+
+    pub(crate) fn thaw(frozen: parts::Reserved) -> Self {
+        let reserved = |parts::Reservation { secret, who, until: Time(until) }| {
+            let who = match who {
+                Who::Name(name) => SeatFor::Name(name),
+                Who::User(user) => SeatFor::User(user),
+            };
+            (secret, (who, until))
+        };
+        Self(frozen.seats.into_iter().map(reserved).collect())
     }
 
     /// Uses the reservation with this secret.

@@ -1,5 +1,6 @@
 //! The trait that a room implements.
 
+use playfield_state::__rt::Save;
 use playfield_state::{Data, State};
 
 use crate::message::Declared;
@@ -157,6 +158,20 @@ pub trait Room:
     /// are not here any more; what the state has of them may go.
     fn rebuild(&mut self, cx: &mut Context<Self>) {
         let _ = cx;
+    }
+
+    /// The room was frozen and goes on, in another process or another build: all is as it was, with
+    /// the players, timers and everything of its [`Context`], but for
+    /// [skipped](State#skipped-fields) fields, which have their defaults, and background work,
+    /// which [may be lost](Context::lost). Make that again.
+    ///
+    /// By default, this calls [`rebuild`](Self::rebuild) if the state has skipped fields. Write
+    /// your own if `rebuild` does more than to make these again: timers that it sets would be there
+    /// twice, and players are still here.
+    fn moved(&mut self, cx: &mut Context<Self>) {
+        if <Self as Save>::SKIPS {
+            self.rebuild(cx);
+        }
     }
 
     /// A player wants to join, and has joined if this returns `Ok`; after [`Context::hold`], they

@@ -3,12 +3,13 @@
 use std::any::TypeId;
 use std::sync::Arc;
 
-use playfield_state::{Data, Format, State, SyncProbe, saved_type};
+use playfield_state::{Data, Format, PlayerId, State, SyncProbe, saved_type};
 use playfield_wire::schema::{RoomSchema, SchemaError, Type, fingerprint};
 
 use crate::core::RoomCore;
+use crate::frozen::{Frozen, ThawError};
 use crate::message::Declared;
-use crate::{AnyRoom, Creator, Error, ReservedSeat, Room, Settings, Store};
+use crate::{AnyRoom, Creator, Error, Link, ReservedSeat, Room, Settings, Store};
 
 /// The input from which a new room is created.
 #[derive(Clone, Debug)]
@@ -53,6 +54,16 @@ pub enum KeyOrigin {
     Spelled,
 }
 
+/// The input from which a room goes on that was frozen.
+pub struct Thaw<'a> {
+    /// The frozen room.
+    pub frozen: &'a Frozen<'a>,
+    /// The store of the room, if its type is [persistent](Settings::persist_s).
+    pub store: Option<Arc<dyn Store>>,
+    /// Returns the link of each player.
+    pub link: &'a mut dyn FnMut(PlayerId) -> Link,
+}
+
 /// Reads options in a format, and encodes the values of those that are criteria.
 pub type Criteria = fn(Format, &[u8]) -> Result<Vec<u8>, Error>;
 
@@ -80,6 +91,14 @@ pub struct RoomType {
     /// Creates a room. It fails with `bad_payload` if the options are invalid, or with the room's own
     /// refusal.
     pub create: fn(Birth<'_>) -> Result<Box<dyn AnyRoom>, Error>,
+    /// Makes a room of a frozen one of this type, which goes on as if nothing had happened. The
+    /// host calls [`AnyRoom::moved`] first. A player's copy of the frozen version gets patches, and
+    /// all others need snapshots: see [`AnyRoom::reaches`].
+    ///
+    /// It fails if the frozen room is of another type or of a build whose types do not fit this
+    /// one's, by the rules of [saves](playfield_state::restore), except that every value must be
+    /// readable; or if it is not valid.
+    pub thaw: fn(Thaw<'_>) -> Result<Box<dyn AnyRoom>, ThawError>,
     /// Measures by field the time of its rooms' syncs, which then take longer.
     pub probe: Option<SyncProbe>,
 }
@@ -109,6 +128,7 @@ impl RoomType {
             settings: R::SETTINGS,
             criteria: R::HAS_CRITERIA.then_some(RoomCore::<R>::criteria),
             create: RoomCore::<R>::create,
+            thaw: RoomCore::<R>::thaw,
             probe: None,
         }
     }

@@ -13,6 +13,12 @@ const SMOOTHING: u32 = 8;
 #[derive(Default)]
 pub(crate) struct RoundTrips(BTreeMap<PlayerId, Duration>);
 
+impl FromIterator<(PlayerId, Duration)> for RoundTrips {
+    fn from_iter<I: IntoIterator<Item = (PlayerId, Duration)>>(all: I) -> Self {
+        Self(all.into_iter().collect())
+    }
+}
+
 impl RoundTrips {
     /// Adds a measurement, as `SRTT` takes in `R` in RFC 6298 (section 2).
     pub(crate) fn measured(&mut self, player: PlayerId, round_trip: Duration) {
@@ -27,6 +33,10 @@ impl RoundTrips {
     /// The player is gone, or has another connection from here on.
     pub(crate) fn forget(&mut self, player: PlayerId) {
         self.0.remove(&player);
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (PlayerId, Duration)> {
+        self.0.iter().map(|(player, round_trip)| (*player, *round_trip))
     }
 
     pub(crate) fn of(&self, player: PlayerId) -> Option<Duration> {

@@ -8,6 +8,8 @@ use playfield_state::{Data, TreeWriter};
 use playfield_wire::schema::Type;
 
 use crate::InternalMessage;
+use crate::context_state::TIMERS_MAX;
+use crate::frozen::parts::{self, Time};
 use crate::random::Random;
 
 /// A timer, from [`Context::after`](crate::Context::after) or
@@ -90,6 +92,47 @@ impl Timers {
         timer.is_some_and(|timer| self.due.remove(&(timer.at, id)))
     }
 
+    /// Returns all, in the order of their numbers. `message` notes a message.
+    pub(crate) fn freeze(
+        &self,
+        mut message: impl FnMut(&InternalMessage) -> parts::Message,
+    ) -> parts::Timers {
+        let timer = |(&number, timer): (&u64, &Timer)| parts::Timer {
+            number,
+            at: Time(timer.at),
+            every: timer.every.map(Time),
+            message: message(&timer.message),
+        };
+        parts::Timers { last: self.next, timers: self.set.iter().map(timer).collect() }
+    }
+
+    /// Makes timers of what [`freeze`](Self::freeze) returned.
+    ///
+    /// # Errors
+    /// What is wrong in them.
+    pub(crate) fn thaw(
+        parts::Timers { last, timers }: parts::Timers,
+        mut message: impl FnMut(parts::Message) -> Result<InternalMessage, String>,
+    ) -> Result<Self, String> {
+        if timers.len() > TIMERS_MAX {
+            return Err(format!("a room has at most {TIMERS_MAX} timers"));
+        }
+        parts::check_number(last)?;
+        let mut this = Self { next: last, ..Self::default() };
+        for parts::Timer { number, at: Time(at), every, message: of } in timers {
+            let every = every.map(|Time(every)| every);
+            if every.is_some_and(|every| every < TIMER_PERIOD_MIN) {
+                return Err(format!("the period of timer {number} is too short"));
+            }
+            let timer = Timer { at, every, message: message(of)? };
+            if number > last || this.set.insert(number, timer).is_some() {
+                return Err(format!("a timer can't have the number {number}"));
+            }
+            this.due.insert((at, number));
+        }
+        Ok(this)
+    }
+
     pub(crate) fn len(&self) -> usize {
         self.set.len()
     }
@@ -111,7 +154,8 @@ impl Timers {
             return self.set.remove(&id).map(|timer| timer.message);
         };
         let missed = (now - at).as_nanos() / every.as_nanos().max(1);
-        timer.at = at + every * u32::try_from(missed + 1).unwrap_or(u32::MAX);
+        let ahead = every.saturating_mul(u32::try_from(missed + 1).unwrap_or(u32::MAX));
+        timer.at = at.saturating_add(ahead);
         self.due.insert((timer.at, id));
         Some(timer.message.clone())
     }

@@ -2,7 +2,6 @@
 
 use crate::support;
 
-use std::task::{Context as TaskContext, Poll, Waker};
 use std::time::Duration;
 
 use playfield_room::sim::Sim;
@@ -310,18 +309,7 @@ fn play(seed: u64, inputs: &[Input]) -> (Vec<Output>, String, Vec<Vec<u8>>) {
                 let player = PlayerId((*player).into());
                 host.room.returned(host.at, player, Duration::from_secs(1), &mut host.out);
             }
-            Input::Done => {
-                for (task, job) in std::mem::take(&mut host.out.jobs) {
-                    host.mail(Mail::Done { task, message: job() });
-                }
-                for (task, mut work) in std::mem::take(&mut host.out.tasks) {
-                    if let Poll::Ready(message) =
-                        work.as_mut().poll(&mut TaskContext::from_waker(Waker::noop()))
-                    {
-                        host.mail(Mail::Done { task, message });
-                    }
-                }
-            }
+            Input::Done => host.finish_work(),
             Input::Stall(_) => {}
             Input::Cut(player) => host.lost(PlayerId((*player).into())),
             Input::Resume(player) => host.returned(PlayerId((*player).into())),

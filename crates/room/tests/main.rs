@@ -7,6 +7,8 @@ mod copies;
 mod determinism;
 mod ending;
 mod failures;
+mod freezing;
+mod freezing_laws;
 mod holding;
 mod host;
 mod lasting;

@@ -10,6 +10,7 @@ use super::guard::guard;
 use super::{Live, RoomCore};
 use crate::context_state::Subject;
 use crate::deferred::{Asker, DEFERRED_MAX, Fate};
+use crate::frozen::{FreezeError, FrozenWriter};
 use crate::message::{AskId, Call};
 use crate::{
     Admission, AnyRoom, Context, EndReason, Entrant, Error, LeaveReason, Link, Mail, Operation,
@@ -330,6 +331,29 @@ impl<R: Room> AnyRoom for RoomCore<R> {
             self.begin_closing(why, text, out);
             self.settle(out);
         }
+    }
+
+    fn freeze(
+        &mut self,
+        at: Duration,
+        form: &mut FrozenWriter,
+        out: &mut dyn RoomOutput,
+    ) -> Result<(), FreezeError> {
+        self.freeze_now(at, form, out)
+    }
+
+    fn freeze_after(
+        &mut self,
+        at: Duration,
+        why: &Error,
+        form: &mut FrozenWriter,
+        out: &mut dyn RoomOutput,
+    ) -> Result<(), FreezeError> {
+        self.freeze_after_now(at, why, form, out)
+    }
+
+    fn moved(&mut self, at: Duration, out: &mut dyn RoomOutput) {
+        self.moved_now(at, out);
     }
 
     fn part(&mut self, at: Duration, out: &mut dyn RoomOutput) {

@@ -3,12 +3,14 @@
 mod admission;
 mod calls;
 mod ending;
+mod freezing;
 pub(crate) mod guard;
 mod joining;
 mod loading;
 mod operating;
 mod replies;
 mod saving;
+mod thawing;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -258,6 +260,11 @@ impl<R: Room> RoomCore<R> {
     #[inline]
     fn settle(&mut self, out: &mut dyn RoomOutput) {
         self.note_changes();
+        self.follow_effects(out);
+    }
+
+    #[inline]
+    fn follow_effects(&mut self, out: &mut dyn RoomOutput) {
         if !self.context.effects.is_empty() || self.context.saves_asked > 0 {
             self.apply_effects(out);
         }

@@ -11,10 +11,13 @@ use playfield_wire::ErrorCode;
 use super::guard::guard;
 use super::loading::places;
 use super::{Live, RoomCore};
-use crate::context_state::Asked;
+use crate::context_state::{Asked, PENDING_MAX};
 use crate::copies::keep_copy;
+use crate::frozen::FROZEN_BYTES_MAX;
+use crate::frozen::parts::{self, Time};
 use crate::{
-    Completion, Error, Loaded, Room, RoomOutput, Stage, Store, StoreError, StoreErrorKind, Stored,
+    Completion, Error, InternalMessage, Loaded, Room, RoomOutput, Stage, Store, StoreError,
+    StoreErrorKind, Stored,
 };
 
 /// The time until a save that failed is tried again, while the room is open and while it ends.
@@ -99,6 +102,79 @@ impl Saving {
         }
     }
 
+    /// Returns what goes on in another process. No save is in flight.
+    pub(super) fn freeze(
+        &self,
+        mut message: impl FnMut(&InternalMessage) -> parts::Message,
+    ) -> parts::Saving {
+        let asked = self.asked.iter().filter_map(|asked| match asked {
+            Asked::Saved(asked) => Some(message(asked)),
+            Asked::Outcome(_) => None,
+        });
+        parts::Saving {
+            on_disk: self.on_disk.map(|Print(hash, bytes)| [hash, bytes as u64]),
+            changed_since: self.changed_since.map(Time),
+            failed: self.failed.as_ref().map(|(again, why)| {
+                let (again, why) = (Time(*again), why.clone());
+                parts::Failed { again, why }
+            }),
+            bytes: self.bytes as u64,
+            forgotten_at: self.forgotten_at.map(Time),
+            asked: asked.collect(),
+        }
+    }
+
+    /// Goes on from what [`freeze`](Self::freeze) returned.
+    pub(super) fn thaw(
+        &mut self,
+        frozen: parts::Saving,
+        now: Duration,
+        message: impl FnMut(parts::Message) -> Result<InternalMessage, String>,
+    ) -> Result<(), String> {
+        let parts::Saving { on_disk, changed_since, failed, bytes, forgotten_at, asked } = frozen;
+        let size = |bytes: u64| usize::try_from(bytes).unwrap_or(0).min(FROZEN_BYTES_MAX);
+        if asked.len() > PENDING_MAX {
+            return Err(format!("at most {PENDING_MAX} messages wait for a save"));
+        }
+        self.on_disk = on_disk.map(|[hash, bytes]| Print(hash, size(bytes)));
+        self.changed_since = changed_since.map(|Time(since)| since);
+        self.failed = failed.map(|parts::Failed { again, why }| (again.0, why));
+        self.bytes = size(bytes);
+        self.forgotten_at = forgotten_at.map(|Time(at)| at.min(now));
+        self.asked = asked
+            .into_iter()
+            .map(message)
+            .map(|asked| asked.map(Asked::Saved))
+            .collect::<Result<_, _>>()?;
+        Ok(())
+    }
+
+    /// The number of messages that wait for a save.
+    pub(super) fn asked_len(&self) -> usize {
+        self.asked.len()
+    }
+
+    /// Returns whether a save is in flight, or someone waits for the outcome of one.
+    pub(super) fn is_saving(&self) -> bool {
+        self.in_flight.is_some() || self.asked.iter().any(Asked::is_once)
+    }
+
+    /// The outcome of the save in flight will not be known: it may reach the disk, or not. Returns
+    /// the messages of those who waited for it.
+    pub(super) fn give_up(&mut self, why: &Error) -> Vec<InternalMessage> {
+        let mut asked = Vec::new();
+        if let Some(InFlight { asked: first, changed_since, .. }) = self.in_flight.take() {
+            asked = first;
+            self.on_disk = None;
+            self.changed_since = changed_since.or(self.changed_since);
+        }
+        asked.append(&mut self.asked);
+        let (once, again) = asked.into_iter().partition(Asked::is_once);
+        self.asked = again;
+        let once: Vec<Asked> = once;
+        once.into_iter().map(|asked| asked.message(Err(why.clone()))).collect()
+    }
+
     pub(super) fn load(&self) -> Stored<Option<Loaded>> {
         guard(|| self.store.load(&self.room_type, &self.key)).unwrap_or_else(|panic| {
             let text = format!("the store panicked in `load`: {panic}");
@@ -179,6 +255,22 @@ impl<R: Room> RoomCore<R> {
     pub(super) fn note_changes(&mut self) {
         if let Some(saving) = &mut self.saving {
             saving.changed_since.get_or_insert(self.context.now);
+        }
+    }
+
+    /// Notes changes, unless the state is as it is on disk.
+    pub(super) fn note_changes_if_any(&mut self) {
+        let mark = self.mark();
+        let Self { saving: Some(saving), live: Some(Live { state, kept, .. }), .. } = self else {
+            return;
+        };
+        if saving.changed_since.is_some() {
+            return;
+        }
+        let mut bytes = Vec::with_capacity(saving.bytes);
+        let saved = guard(|| save_kept(state, mark, kept, &mut bytes));
+        if saved.is_err() || saving.on_disk != Some(Print::of(&bytes)) {
+            self.note_changes();
         }
     }
 

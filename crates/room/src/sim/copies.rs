@@ -78,7 +78,9 @@ impl<R: Room + Default> Copies<R> {
     }
 
     fn receive(&mut self, player: PlayerId, core: &mut RoomCore<R>, mut log: Option<&mut Log>) {
-        let (since, link) = (self.version, self.link);
+        // After the room was frozen, a copy that was behind needs a snapshot.
+        let since = self.version.filter(|since| core.reaches(*since));
+        let link = self.link;
         let mut sent = |format, body: &[u8]| {
             if let Some(log) = &mut log {
                 log.body(link, format, since.is_none(), body);

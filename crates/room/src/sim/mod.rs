@@ -3,6 +3,7 @@
 mod any_message;
 mod audit;
 mod copies;
+mod freezing;
 mod mail;
 mod players;
 mod record;
@@ -69,7 +70,8 @@ struct Kept {
 ///   [`may_see`](Self::may_see), [`check_determinism`](Self::check_determinism),
 ///   [`any_message`](Self::any_message)
 /// - *The room*: [`room`](Self::room), [`room_mut`](Self::room_mut),
-///   [`summary`](Self::summary), [`close`](Self::close), [`is_closed`](Self::is_closed)
+///   [`summary`](Self::summary), [`close`](Self::close), [`is_closed`](Self::is_closed),
+///   [`freeze`](Self::freeze), [`thaw`](Self::thaw)
 ///
 /// # Examples
 ///
@@ -150,6 +152,8 @@ pub struct Sim<R: Room + Default> {
     links: u64,
     requests: u32,
     verify: bool,
+    tracking: Tracking,
+    store: Option<Arc<dyn Store>>,
 }
 
 impl<R: Room + Default> Sim<R> {
@@ -293,7 +297,7 @@ impl<R: Room + Default> Sim<R> {
             options: &encoded,
             format: Format::Packed,
             creator,
-            store,
+            store: store.clone(),
             seats: Vec::new(),
         };
         let (mut core, mut out) = (RoomCore::with_tracking(birth, tracking)?, Record::default());
@@ -311,6 +315,8 @@ impl<R: Room + Default> Sim<R> {
             links: 0,
             requests: 0,
             verify: true,
+            tracking,
+            store,
         })
     }
 

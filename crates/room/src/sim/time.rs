@@ -64,6 +64,11 @@ impl<R: Room + Default> Sim<R> {
 
     pub(super) fn sync_now(&mut self) {
         self.core.sync(self.now, &mut self.out);
+        self.follow_sync();
+    }
+
+    /// Does what a host does after a sync.
+    pub(super) fn follow_sync(&mut self) {
         self.take_removed();
         for (&player, copies) in &mut self.players {
             if !copies.is_stalled {

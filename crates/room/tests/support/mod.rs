@@ -3,19 +3,23 @@
 #![allow(dead_code, reason = "each test binary uses a part of it")]
 
 mod logged;
+pub(crate) mod park;
 
 pub(crate) use logged::logged;
 
 use std::any::TypeId;
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
+use std::task::{Context as TaskContext, Poll, Waker};
 use std::time::Duration;
 
+use playfield_room::frozen::Frozen;
 use playfield_room::{
     Admission, AnyRoom, Birth, Claims, Completion, Creator, EndReason, Entrant, Error, EventHeader,
-    Job, LeaveReason, Link, Mail, NewRoom, PlayerId, Publication, Push, Result, Room, RoomOutput,
-    RoomType, Sender, Stage, Store, Task,
+    Job, LeaveReason, Link, Mail, MemoryStore, NewRoom, PlayerId, Publication, Push, Result, Room,
+    RoomOutput, RoomType, Sender, Stage, Store, Task, Thaw,
 };
-use playfield_state::Format;
+use playfield_state::{Data, Format};
 use playfield_wire::message::MessageRef;
 use playfield_wire::{ErrorCode, RequestNumber};
 
@@ -130,6 +134,7 @@ pub(crate) struct Host {
     pub(crate) out: Record,
     pub(crate) at: Duration,
     links: u64,
+    linked: BTreeMap<PlayerId, Link>,
 }
 
 impl Host {
@@ -167,7 +172,8 @@ impl Host {
             seats: Vec::new(),
         };
         let room = create(birth)?;
-        Ok(Self { room, out: Record::default(), at: Duration::ZERO, links: 0 })
+        let (out, at) = (Record::default(), Duration::ZERO);
+        Ok(Self { room, out, at, links: 0, linked: BTreeMap::new() })
     }
 
     pub(crate) fn join(&mut self, name: &str) -> Result<PlayerId> {
@@ -176,9 +182,8 @@ impl Host {
 
     /// Links count from 1.
     pub(crate) fn join_in(&mut self, name: &str, format: Format) -> Result<PlayerId> {
-        self.links += 1;
         let entrant = Entrant {
-            link: Link(self.links),
+            link: Link(0),
             format,
             name: name.into(),
             user: None,
@@ -186,10 +191,34 @@ impl Host {
             seat: None,
             reservation: None,
         };
+        self.enter(entrant)
+    }
+
+    /// The same for anyone. The link is replaced.
+    pub(crate) fn enter(&mut self, entrant: Entrant) -> Result<PlayerId> {
+        self.links += 1;
+        let entrant = Entrant { link: Link(self.links), ..entrant };
+        let link = entrant.link;
         match self.room.join(self.at, entrant, &mut self.out)? {
-            Admission::Seated(player) => Ok(player),
+            Admission::Seated(player) => {
+                self.linked.insert(player, link);
+                Ok(player)
+            }
             Admission::Waiting(player) => panic!("{player} waits"),
         }
+    }
+
+    /// Replaces the room by one that goes on from these bytes.
+    pub(crate) fn thaw(&mut self, of: RoomType, frozen: &[u8], store: Option<MemoryStore>) {
+        let frozen = Frozen::read(frozen).unwrap();
+        let linked = &self.linked;
+        let thaw = Thaw {
+            frozen: &frozen,
+            store: store.map(|store| Arc::new(store) as Arc<dyn Store>),
+            link: &mut |player| linked[&player],
+        };
+        self.room = (of.thaw)(thaw).unwrap();
+        self.room.moved(self.at, &mut self.out);
     }
 
     pub(crate) fn leave(&mut self, player: PlayerId) {
@@ -228,6 +257,28 @@ impl Host {
         let message = MessageRef::Index(index);
         self.room.message(self.at, player, &message, payload, request, &mut self.out);
         self.follow_up();
+    }
+
+    /// A player sends what is the first message of a room, in `packed`.
+    pub(crate) fn act(&mut self, player: PlayerId, act: &impl Data, request: Option<u32>) {
+        let mut payload = Vec::new();
+        act.encode(&mut payload);
+        self.message(player, 0, &payload, request.map(RequestNumber));
+    }
+
+    /// Runs all background work that ends at once, and delivers the outcomes of saves.
+    pub(crate) fn finish_work(&mut self) {
+        for (task, job) in std::mem::take(&mut self.out.jobs) {
+            self.mail(Mail::Done { task, message: job() });
+        }
+        for (task, mut work) in std::mem::take(&mut self.out.tasks) {
+            let mut cx = TaskContext::from_waker(Waker::noop());
+            if let Poll::Ready(message) = work.as_mut().poll(&mut cx) {
+                self.mail(Mail::Done { task, message });
+            }
+        }
+        let saved = std::mem::take(&mut *self.out.saved.lock().unwrap());
+        saved.into_iter().for_each(|mail| self.mail(mail));
     }
 
     pub(crate) fn mail(&mut self, mail: Mail) {

@@ -1,0 +1,217 @@
+//! A room as bytes, and the end of work that can't go on elsewhere.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use playfield_state::{Bytes, describe_type, save_kept};
+
+use super::guard::guard;
+use super::saving::Saving;
+use super::{Live, RoomCore};
+use crate::context::replies::send_reply;
+use crate::frozen::parts::{self, Part, Time};
+use crate::frozen::{FreezeError, FrozenWriter, InFlight};
+use crate::{AnyRoom as _, Error, InternalMessage, Player, Room, RoomOutput, RoomSummary};
+
+/// Work that was given up may be followed by other work, for so many times.
+const ROUNDS: usize = 4;
+
+impl<R: Room> RoomCore<R> {
+    /// Writes the room as it is after a sync.
+    pub(super) fn freeze_now(
+        &mut self,
+        at: Duration,
+        form: &mut FrozenWriter,
+        out: &mut dyn RoomOutput,
+    ) -> Result<(), FreezeError> {
+        if !self.begin(at, out) || !self.is_open() {
+            return Err(FreezeError::Ended);
+        }
+        let work = self.in_flight();
+        if !work.is_empty() {
+            return Err(FreezeError::Busy(work));
+        }
+        self.sync(at, out);
+        let mark = self.mark();
+        let Some(Live { state, tracker, kept }) = &mut self.live else {
+            return Err(FreezeError::Ended);
+        };
+        let (mut save, mut slots) = (Vec::new(), Vec::new());
+        // The comparison of custom keys is user code.
+        let written = guard(|| {
+            save_kept(state, mark, kept, &mut save);
+            tracker.put_slots(&mut slots);
+        });
+        if let Err(panic) = written {
+            self.fail(&panic, out);
+            return Err(FreezeError::Ended);
+        }
+        self.write_parts(form);
+        form.part(Part::State, |out| out.append(&mut save));
+        form.part(Part::Slots, |out| out.append(&mut slots));
+        Ok(())
+    }
+
+    pub(super) fn freeze_after_now(
+        &mut self,
+        at: Duration,
+        why: &Error,
+        form: &mut FrozenWriter,
+        out: &mut dyn RoomOutput,
+    ) -> Result<(), FreezeError> {
+        for _ in 0..ROUNDS {
+            match self.freeze_now(at, form, out) {
+                Err(FreezeError::Busy(_)) => self.give_up(why, out),
+                done => return done,
+            }
+        }
+        self.freeze_now(at, form, out)
+    }
+
+    /// Returns the work that can't go on elsewhere.
+    fn in_flight(&self) -> InFlight {
+        let holds = &self.context.holds;
+        let tasks = self.context.tasks.iter().filter(|(task, _)| !holds.contains_key(task));
+        InFlight {
+            is_opening: self.opening.is_some() || self.unborn.is_some(),
+            joins: self.waiting.len(),
+            tasks: tasks.map(|(_, name)| *name).collect(),
+            is_saving: self.saving.as_ref().is_some_and(Saving::is_saving),
+        }
+    }
+
+    /// Ends the work in flight: its results will not be known.
+    fn give_up(&mut self, why: &Error, out: &mut dyn RoomOutput) {
+        self.refuse_all(why, out);
+        if !self.is_open() {
+            return;
+        }
+        for (task, name) in std::mem::take(&mut self.context.tasks) {
+            let is_hold = self.context.holds.remove(&task).is_some();
+            match self.context.replying.remove(&task) {
+                Some(number) => {
+                    if let Some(to) = self.context.replies.remove(number) {
+                        send_reply(&to, Err(why.clone()), out);
+                    }
+                }
+                None if is_hold => {}
+                None => self.context.lost.push(name),
+            }
+        }
+        let told = self.saving.as_mut().map(|saving| saving.give_up(why)).unwrap_or_default();
+        self.context.saves_asked -= told.len();
+        for message in told {
+            self.internal_message_or_log(&message, out);
+        }
+    }
+
+    /// Tells the room that it was frozen, and goes on.
+    pub(super) fn moved_now(&mut self, at: Duration, out: &mut dyn RoomOutput) {
+        if !self.begin(at, out) || !self.is_open() {
+            return;
+        }
+        self.act(out, |room, cx| room.moved(cx));
+        self.context.lost.clear();
+        self.note_changes_if_any();
+        self.follow_effects(out);
+    }
+
+    /// Writes all parts but the state.
+    fn write_parts(&self, form: &mut FrozenWriter) {
+        let Self { context, settings, seats, .. } = self;
+        let RoomSummary { locked, private, key, is_code, metadata, .. } = &context.summary;
+        form.value(
+            Part::About,
+            &parts::About {
+                id: context.own.room_id.clone(),
+                room_type: context.own.room_type.clone(),
+                key: key.as_deref().map(str::to_owned),
+                is_code: *is_code,
+                private: *private,
+                locked: *locked,
+                metadata: metadata.clone(),
+                creator: (&context.creator).into(),
+            },
+        );
+        form.value(Part::Settings, &parts::Settings::from(*settings));
+        form.value(
+            Part::Clock,
+            &parts::Clock {
+                now: Time(context.now),
+                tick: context.tick,
+                version: context.version,
+                empty_since: self.empty_since.map(Time),
+            },
+        );
+        form.value(Part::Random, &context.freeze_random());
+        let mut messages = Messages::<R>::default();
+        let timers = context.timers.freeze(|message| messages.note(message));
+        let saving = self.saving.as_ref();
+        let saving = saving.map(|saving| saving.freeze(|message| messages.note(message)));
+        form.value(Part::Messages, &messages.types);
+        form.value(Part::Timers, &timers);
+        form.value(
+            Part::Seats,
+            &parts::Seats {
+                next_player: self.next_player,
+                players: seats.iter().map(frozen_player).collect(),
+                renumbered: self.renumbered.clone(),
+            },
+        );
+        form.value(Part::Reserved, &context.reserved.freeze());
+        form.value(Part::Replies, &context.replies.freeze());
+        let asks = context.asks.iter().map(|(number, name)| (*number, (*name).to_owned()));
+        form.value(
+            Part::Work,
+            &parts::Work {
+                last: context.next_number,
+                asks: asks.collect(),
+                lost: context.lost.iter().map(|name| (*name).to_owned()).collect(),
+            },
+        );
+        form.value(Part::Rates, &context.freeze_rates());
+        if let Some(saving) = saving {
+            form.value(Part::Saving, &saving);
+        }
+    }
+}
+
+fn frozen_player(player: &Player) -> parts::Player {
+    let Player { id, name, user, claims, seat, link: _, format, is_connected } = player;
+    parts::Player {
+        id: *id,
+        name: name.clone(),
+        user: user.clone(),
+        claims: claims.to_json(),
+        seat: seat.clone(),
+        format: format.number(),
+        is_connected: *is_connected,
+    }
+}
+
+/// The types of the messages that wait in a room.
+struct Messages<R> {
+    places: BTreeMap<String, u32>,
+    types: Vec<parts::MessageType>,
+    of: std::marker::PhantomData<fn() -> R>,
+}
+
+impl<R> Default for Messages<R> {
+    fn default() -> Self {
+        Self { places: BTreeMap::new(), types: Vec::new(), of: std::marker::PhantomData }
+    }
+}
+
+impl<R: Room> Messages<R> {
+    fn note(&mut self, message: &InternalMessage) -> parts::Message {
+        let InternalMessage { name, payload } = message;
+        let of = self.places.get(&**name).copied().unwrap_or_else(|| {
+            let of = R::internal_type(name).map(|of| describe_type(&of)).unwrap_or_default();
+            self.types.push(parts::MessageType { name: name.to_string(), of: Bytes(of) });
+            let place = self.types.len() as u32 - 1;
+            self.places.insert(name.to_string(), place);
+            place
+        });
+        parts::Message { of, payload: Bytes(payload.clone()) }
+    }
+}
