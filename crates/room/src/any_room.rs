@@ -9,7 +9,7 @@ use playfield_state::PlayerId;
 use playfield_wire::message::MessageRef;
 use playfield_wire::{ErrorCode, Format, RequestNumber};
 
-use crate::frozen::{FreezeError, FrozenWriter};
+use crate::frozen::{FreezeError, FrozenWriter, InFlight};
 use crate::{
     Claims, EndReason, Error, LeaveReason, Link, Message, Operation, Player, Reservation,
     RoomOutput, SeatFor, Sender, Stage, StoreError, Undone,
@@ -350,6 +350,11 @@ pub trait AnyRoom: Send {
     ) -> Result<(), FreezeError> {
         let _ = why;
         self.freeze(at, form, out)
+    }
+
+    /// Returns the work that can't go on elsewhere.
+    fn in_flight(&self) -> InFlight {
+        InFlight::default()
     }
 
     /// It was made by [`RoomType::thaw`](crate::RoomType::thaw), or goes on after

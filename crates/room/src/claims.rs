@@ -37,7 +37,8 @@ impl Claims {
     }
 
     /// The text of the JSON object.
-    pub(crate) fn to_json(&self) -> String {
+    #[must_use]
+    pub fn to_json(&self) -> String {
         self.0.as_ref().map_or_else(
             || "{}".into(),
             |claims| serde_json::to_string(&**claims).unwrap_or_default(),

@@ -10,7 +10,7 @@ use super::guard::guard;
 use super::{Live, RoomCore};
 use crate::context_state::Subject;
 use crate::deferred::{Asker, DEFERRED_MAX, Fate};
-use crate::frozen::{FreezeError, FrozenWriter};
+use crate::frozen::{FreezeError, FrozenWriter, InFlight};
 use crate::message::{AskId, Call};
 use crate::{
     Admission, AnyRoom, Context, EndReason, Entrant, Error, LeaveReason, Link, Mail, Operation,
@@ -350,6 +350,10 @@ impl<R: Room> AnyRoom for RoomCore<R> {
         out: &mut dyn RoomOutput,
     ) -> Result<(), FreezeError> {
         self.freeze_after_now(at, why, form, out)
+    }
+
+    fn in_flight(&self) -> InFlight {
+        self.work_in_flight()
     }
 
     fn moved(&mut self, at: Duration, out: &mut dyn RoomOutput) {

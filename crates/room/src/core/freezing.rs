@@ -27,7 +27,7 @@ impl<R: Room> RoomCore<R> {
         if !self.begin(at, out) || !self.is_open() {
             return Err(FreezeError::Ended);
         }
-        let work = self.in_flight();
+        let work = self.work_in_flight();
         if !work.is_empty() {
             return Err(FreezeError::Busy(work));
         }
@@ -69,7 +69,7 @@ impl<R: Room> RoomCore<R> {
     }
 
     /// Returns the work that can't go on elsewhere.
-    fn in_flight(&self) -> InFlight {
+    pub(super) fn work_in_flight(&self) -> InFlight {
         let holds = &self.context.holds;
         let tasks = self.context.tasks.iter().filter(|(task, _)| !holds.contains_key(task));
         InFlight {
