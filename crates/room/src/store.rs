@@ -39,6 +39,17 @@ pub trait Store: Send + Sync {
     /// The keys of a room type's saves in order: those after `after`, at most `limit`. It may lack
     /// what is being saved.
     fn keys(&self, room_type: &str, after: Option<&str>, limit: usize) -> Stored<Vec<String>>;
+
+    /// Writes all that it has accepted, and gives up what only one process can have, such as the
+    /// lock of a file: another process of the program is about to take over. If it does not, the
+    /// store is used again, and opens by itself what it has given up. Unlike other calls it may
+    /// block, since no shard makes it.
+    ///
+    /// # Errors
+    /// If not all could be written.
+    fn release(&self) -> Result<(), StoreError> {
+        Ok(())
+    }
 }
 
 /// A save, as a [`Store`] loads it.

@@ -60,6 +60,7 @@ impl Default for DiskOptions {
 /// ```
 pub struct DiskStore {
     queue: Arc<Queue>,
+    file: Arc<DatabaseFile>,
     /// `None` while it is dropped.
     requests: Option<SyncSender<Request>>,
     threads: Vec<JoinHandle<()>>,
@@ -97,6 +98,7 @@ impl DiskStore {
         let (requests, receiver) = sync_channel(LOADS_MAX);
         let mut this = Self {
             queue: Arc::clone(&queue),
+            file: Arc::clone(&file),
             requests: Some(requests),
             threads: Vec::new(),
             options,
@@ -177,6 +179,12 @@ impl Store for DiskStore {
         let (done, outcome) = oneshot::channel();
         self.read(Request::Keys(query, done));
         stored(outcome)
+    }
+
+    fn release(&self) -> Result<(), StoreError> {
+        self.queue.wait_until_written();
+        self.file.close();
+        Ok(())
     }
 }
 

@@ -39,6 +39,8 @@ pub(crate) enum Coming {
 pub(crate) struct Queue {
     state: Mutex<State>,
     changed: Condvar,
+    /// Something was written.
+    written: Condvar,
 }
 
 #[derive(Default)]
@@ -115,8 +117,17 @@ impl Queue {
             }
         }
         drop(state);
+        self.written.notify_all();
         for write in writes {
             write.done.complete(outcome.clone());
+        }
+    }
+
+    /// Waits until all that was accepted is written, or has failed.
+    pub(crate) fn wait_until_written(&self) {
+        let mut state = self.lock();
+        while !state.newest.is_empty() {
+            state = self.written.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
     }
 

@@ -71,6 +71,23 @@ fn saves_are_there_when_the_store_is_opened_again() {
 }
 
 #[test]
+fn a_store_that_is_released_can_be_opened_by_another_and_used_again_after_it() {
+    let path = fresh();
+    let store = DiskStore::open(&path).unwrap();
+    drop(store.save_and_wait("document", "1", vec![7; 3_000_000]));
+    store.release().unwrap();
+    let other = DiskStore::open(&path).unwrap();
+    assert_eq!(wait(other.load("document", "1")), Ok(Some(vec![7; 3_000_000].into())));
+    let refused = wait(store.load("document", "1")).unwrap_err();
+    assert_eq!(refused.kind(), StoreErrorKind::InUse);
+    wait(other.save_and_wait("document", "1", b"of the other".to_vec())).unwrap();
+    drop(other);
+    assert_eq!(wait(store.load("document", "1")), Ok(Some(b"of the other".to_vec().into())));
+    drop(store);
+    std::fs::remove_file(path).unwrap();
+}
+
+#[test]
 fn a_file_that_is_in_use_or_no_store_is_refused() {
     let path = fresh();
     let store = DiskStore::open(&path).unwrap();
