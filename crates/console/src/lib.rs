@@ -54,7 +54,7 @@ impl Console {
         let named = |error: io::Error| {
             io::Error::new(error.kind(), format!("console = {address}: {error}"))
         };
-        let socket = TcpListener::bind(address).map_err(named)?;
+        let socket = reach::listen(address).map_err(named)?;
         socket.set_nonblocking(true)?;
         let address = socket.local_addr()?;
         Ok(Self { socket, address, gate: Gate::new(token) })

@@ -22,7 +22,7 @@ pub use playfield_server::{
     Asked, AsyncAuthenticator, AtNode, Authenticator, Config, ConfigError, Decided, Deciding,
     Decision, Descriptors, Guests, Identity, LevelFilter, ListedRoom, Network, NodeHandle, Origin,
     Pending, Running, SelfSigned, ShardStats, Stats, Stopper, Subscriber, TicketChecker,
-    TicketPass, TicketRoom, axum, config, http, service,
+    TicketPass, TicketRoom, Upgrade, UpgradeError, Upgraded, axum, config, http, service,
 };
 pub use playfield_state::{
     Bytes, Data, Dropped, ElementId, Format, Kept, Key, List, LoadError, Map, MessageRate, Mirror,

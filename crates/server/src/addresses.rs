@@ -372,6 +372,11 @@ impl Address {
         add_below(&self.away, self.limit(self.shared.away_of_one_max))
     }
 
+    /// Counts a session that is away, beyond any limit.
+    pub(crate) fn keeps_away_anyway(&self) {
+        self.away.fetch_add(1, Ordering::Relaxed);
+    }
+
     /// A session that was counted is resumed, or has ended.
     pub(crate) fn ends_away(&self) {
         self.away.fetch_sub(1, Ordering::Relaxed);
@@ -440,10 +445,15 @@ impl Tally {
         Ok(tally)
     }
 
+    /// For what a client of this address holds of the node without a connection.
+    pub(crate) fn without_connection(address: &Arc<Address>) -> Self {
+        let address = Arc::clone(address);
+        Self { address, is_connected: false, in_handshake: false, bytes: 0 }
+    }
+
     /// For what its client holds of the node without a connection.
     pub(crate) fn of_nobody(&self) -> Self {
-        let address = Arc::clone(&self.address);
-        Self { address, is_connected: false, in_handshake: false, bytes: 0 }
+        Self::without_connection(&self.address)
     }
 
     /// The address that the connection comes from.

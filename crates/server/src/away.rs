@@ -14,6 +14,7 @@ use crate::memory::shrink_map;
 pub(crate) struct AwaySessions {
     count: AtomicUsize,
     count_max: usize,
+    shards: u16,
     /// The shard of each session that is not on the one that opened it.
     moved: Mutex<HashMap<u64, u16>>,
     /// The number of clients that have asked for a session.
@@ -21,9 +22,11 @@ pub(crate) struct AwaySessions {
 }
 
 impl AwaySessions {
-    pub(crate) fn new(config: &Config) -> Self {
+    /// For a node with this many shards.
+    pub(crate) fn new(config: &Config, shards: usize) -> Self {
         Self {
             count: AtomicUsize::new(0),
+            shards: u16::try_from(shards.max(1)).unwrap_or(u16::MAX),
             count_max: config.limits.sessions_away.total,
             moved: Mutex::default(),
             asked: AtomicU64::new(0),
@@ -51,15 +54,22 @@ impl AwaySessions {
         Ok(())
     }
 
+    /// Counts a session that comes from another process without a connection. No limit ends it.
+    pub(crate) fn thaw(&self, address: &Address) {
+        self.count.fetch_add(1, Ordering::Relaxed);
+        address.keeps_away_anyway();
+    }
+
     /// A session that was counted was resumed, or has ended.
     pub(crate) fn leave(&self, address: &Address) {
         self.count.fetch_sub(1, Ordering::Relaxed);
         address.ends_away();
     }
 
-    /// The shard of a session that was opened on `home`.
+    /// The shard of a session that was opened on `home`. A process that had more shards may have
+    /// opened it: if it did not come here, no shard has it.
     pub(crate) fn shard_of(&self, session: u64, home: u16) -> u16 {
-        lock(&self.moved).get(&session).copied().unwrap_or(home)
+        lock(&self.moved).get(&session).copied().unwrap_or(home % self.shards)
     }
 
     /// A session that was opened on `home` is on `shard` from here on.
@@ -91,7 +101,7 @@ mod tests {
     fn so_many_may_be_away_in_all_and_from_one_address_and_one_more_may_not() {
         let mut config = Config::default();
         config.limits.sessions_away = Quota { total: 4, per_address: 2 };
-        let away = AwaySessions::new(&config);
+        let away = AwaySessions::new(&config, 3);
         let addresses = Addresses::new(&config);
         let at = |address: &str| addresses.at(address.parse().unwrap(), Duration::ZERO);
         let (one, other) = (at("2001:db8::1"), at("10.0.0.1"));
@@ -111,8 +121,8 @@ mod tests {
 
     #[test]
     fn a_session_is_on_the_shard_that_opened_it_until_it_moves() {
-        let away = AwaySessions::new(&Config::default());
-        assert_eq!(away.shard_of(7, 2), 2);
+        let away = AwaySessions::new(&Config::default(), 3);
+        assert_eq!((away.shard_of(7, 2), away.shard_of(7, 5)), (2, 2), "there are three");
         away.moved(7, 2, 0);
         assert_eq!(away.shard_of(7, 2), 0);
         away.moved(7, 2, 2);

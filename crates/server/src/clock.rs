@@ -25,17 +25,20 @@ impl Default for Pace {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Clock {
     began: Instant,
+    /// The time that it began with.
+    at: Duration,
     speed: u32,
 }
 
 impl Clock {
-    pub(crate) fn start(pace: Pace) -> Self {
-        Self { began: Instant::now(), speed: pace.speed.max(1) }
+    /// Starts at this time.
+    pub(crate) fn start(pace: Pace, at: Duration) -> Self {
+        Self { began: Instant::now(), at, speed: pace.speed.max(1) }
     }
 
     #[inline]
     pub(crate) fn now(&self) -> Duration {
-        self.began.elapsed() * self.speed
+        self.at + self.began.elapsed() * self.speed
     }
 
     /// Returns the real time that it takes until this much has passed.
@@ -111,9 +114,9 @@ mod tests {
 
     #[test]
     fn a_fast_clock_is_ahead_of_time_and_waits_less() {
-        let clock = Clock::start(Pace { speed: 1000, evict_bytes: 0 });
+        let clock = Clock::start(Pace { speed: 1000, evict_bytes: 0 }, Duration::from_secs(7));
         let before = clock.began.elapsed();
-        assert!(clock.now() >= before * 1000);
+        assert!(clock.now() >= Duration::from_secs(7) + before * 1000);
         assert_eq!(clock.real(Duration::from_secs(5)), Duration::from_millis(5));
     }
 

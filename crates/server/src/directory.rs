@@ -73,6 +73,17 @@ pub(crate) struct Place {
     pub(crate) shard: u16,
 }
 
+/// A room that comes from another process.
+pub(crate) struct Kept {
+    pub(crate) room_type: u16,
+    pub(crate) shard: u16,
+    pub(crate) key: Option<Key>,
+    /// The values of its criteria.
+    pub(crate) criteria: Box<[u8]>,
+    pub(crate) waiting_max: u32,
+    pub(crate) summary: RoomSummary,
+}
+
 /// A room chosen for a player, with a reserved seat.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Choice {
@@ -283,6 +294,42 @@ impl Directory {
     /// Registers a new room, and reserves a seat in it.
     pub(crate) fn plan(&self, plan: &Plan) -> Result<Choice, Error> {
         self.lock().plan(plan, self.rooms_max)
+    }
+
+    /// Returns whether there are rooms of this type.
+    pub(crate) fn has_rooms(&self, room_type: u16) -> bool {
+        self.lock().rooms.values().any(|room| room.room_type == room_type)
+    }
+
+    /// The number of rooms created before this one, and the values of its criteria.
+    pub(crate) fn facts(&self, id: RoomId) -> Option<(u64, Vec<u8>)> {
+        self.lock().rooms.get(&id).map(|room| (room.age, room.criteria.to_vec()))
+    }
+
+    /// Registers a room that comes from another process, as the newest. Returns whether its id and
+    /// its key are free.
+    pub(crate) fn keep(&self, id: RoomId, kept: Kept) -> bool {
+        let Kept { room_type, shard, key, criteria, waiting_max, summary } = kept;
+        let mut inner = self.lock();
+        let keys = &inner.keys[usize::from(room_type)];
+        let is_taken = key.as_ref().is_some_and(|key| keys.find(&key.text).is_some());
+        if is_taken || inner.rooms.contains_key(&id) {
+            return false;
+        }
+        let room = Listed {
+            room_type,
+            shard,
+            age: inner.created,
+            awaited: true,
+            key,
+            criteria,
+            waiting_max,
+            summary: summary.clone(),
+            reserved: 0,
+        };
+        inner.insert(id, room);
+        inner.change(id, Some(&summary), |room| room.awaited = false);
+        true
     }
 
     /// A shard's rooms were run up to this late.
@@ -502,11 +549,6 @@ impl Inner {
         }
         let shard = self.least_loaded(plan.shard).ok_or_else(|| self.refusal())?;
         self.busy.plan(shard, plan.room_type);
-        if let Some(key) = &plan.key {
-            self.keys[usize::from(plan.room_type)].insert(key, plan.id);
-        }
-        let age = self.created;
-        self.created += 1;
         let summary = RoomSummary {
             capacity: plan.capacity,
             private: plan.private,
@@ -519,7 +561,7 @@ impl Inner {
         let room = Listed {
             room_type,
             shard,
-            age,
+            age: self.created,
             awaited: true,
             key,
             criteria,
@@ -527,10 +569,19 @@ impl Inner {
             summary,
             reserved: 0,
         };
-        self.loads[usize::from(shard)] += room.load();
-        self.rooms.insert(plan.id, room);
+        self.insert(plan.id, room);
         self.change(plan.id, None, |room| room.reserved = plan.seats);
         Ok(Choice { id: plan.id, shard, new: true })
+    }
+
+    /// Adds a room, as the newest.
+    fn insert(&mut self, id: RoomId, room: Listed) {
+        if let Some(key) = &room.key {
+            self.keys[usize::from(room.room_type)].insert(key, id);
+        }
+        self.created += 1;
+        self.loads[usize::from(room.shard)] += room.load();
+        self.rooms.insert(id, room);
     }
 
     /// The shard with the least load of those that are neither late nor too busy; `preferred` if no

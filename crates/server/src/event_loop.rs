@@ -2,6 +2,7 @@
 
 mod accept;
 mod behind_proxy;
+mod gated;
 mod layer;
 mod moves;
 
@@ -32,6 +33,7 @@ use crate::shard::keys::ConnectionKey;
 use crate::stats::Published;
 use crate::sys;
 use crate::tls::TlsContext;
+use crate::upgrade::gate::{Gate, Stage};
 
 /// State that the shards' threads share.
 pub(crate) struct SharedRuntime {
@@ -40,6 +42,8 @@ pub(crate) struct SharedRuntime {
     pub(crate) pace: Pace,
     /// The node is to stop.
     pub(crate) stops: AtomicBool,
+    /// The gate at which the shards stop for an upgrade.
+    pub(crate) gate: Gate,
     /// During a shutdown, the shards whose rooms have ended.
     pub(crate) closed: Vec<AtomicBool>,
     /// Connections of all shards.
@@ -81,9 +85,10 @@ impl SharedRuntime {
         Self {
             closed: mailboxes.iter().map(|_| AtomicBool::new(false)).collect(),
             mailboxes,
-            clock: Clock::start(pace),
+            clock: Clock::start(pace, Duration::ZERO),
             pace,
             stops: AtomicBool::new(false),
+            gate: Gate::default(),
             connections: AtomicUsize::new(0),
             connections_max: config.limits.connections.total,
             shutdown_timeout: config.timeouts.shutdown,
@@ -200,6 +205,10 @@ pub(crate) struct EventLoop {
     eviction: Option<Eviction>,
     eviction_ns: u64,
     refused: u64,
+    /// The stage that this shard has reached on the way to an upgrade.
+    gate_stage: Stage,
+    /// The number of parcels that were handled since this was reported.
+    mail_taken: u64,
     /// When a shutdown ends.
     ends_at: Option<Duration>,
     /// This shard's rooms have ended, and the others know.
@@ -264,10 +273,17 @@ impl EventLoop {
             eviction,
             eviction_ns: 0,
             refused: 0,
+            gate_stage: Stage::Open,
+            mail_taken: 0,
             ends_at: None,
             has_closed: false,
             said_goodbye: false,
         })
+    }
+
+    /// Lets rooms of another process go on, if there are any.
+    pub(crate) fn go_on(&mut self) {
+        self.shard.go_on_thawed(self.now());
     }
 
     /// Runs until the node stops.
@@ -282,7 +298,10 @@ impl EventLoop {
             }
             let waited = self.now().saturating_sub(began);
             self.evict()?;
-            self.turn(&events, waited);
+            if self.turn(&events, waited) {
+                self.close_for_successor();
+                return Ok(());
+            }
         }
         Ok(())
     }
@@ -299,14 +318,26 @@ impl EventLoop {
     /// One turn: everything that came in, everything that is due, and then everything that is owed,
     /// at once.
     ///
-    /// The thread has waited for events for this long.
-    fn turn(&mut self, events: &Events, waited: Duration) {
+    /// The thread has waited for events for this long. Returns whether another process has taken
+    /// over.
+    fn turn(&mut self, events: &Events, waited: Duration) -> bool {
         let now = self.now();
         self.shard.env.waited(waited);
         self.published.pulse.turn_began_ms.store(now.as_millis() as u64 + 1, Ordering::Relaxed);
         self.shard.begin(now);
         self.tls.begin();
         self.stop_if_told();
+        if self.shared.gate.stage() != Stage::Open {
+            let is_over = self.gated_turn(events);
+            self.published.pulse.turn_began_ms.store(0, Ordering::Relaxed);
+            self.published.pulse.rest();
+            if is_over || self.shared.gate.stage() != Stage::Open {
+                return is_over;
+            }
+        }
+        if self.gate_stage != Stage::Open {
+            self.leave_gate();
+        }
         // The last output of rooms elsewhere is in the mailbox when they have ended.
         let is_last = self.has_to_part();
         self.take_mail(is_last);
@@ -341,6 +372,7 @@ impl EventLoop {
         self.published.publish(&counters);
         self.published.pulse.turn_began_ms.store(0, Ordering::Relaxed);
         self.published.pulse.rest();
+        false
     }
 
     /// Handles what other threads sent: all of it if it is the last.
@@ -350,11 +382,14 @@ impl EventLoop {
         self.shard.pacing.begin_part(&self.shard.env, Part::Mail);
         let mailbox = &shared.mailboxes[self.index];
         let is_over = |this: &mut Self| !is_last && this.shard.is_part_over();
-        self.mail_waits = backlog.work_off(mailbox, self, is_over, |this, parcel| match parcel {
-            Parcel::Mail(mail) => this.shard.mail(mail),
-            Parcel::Moved { socket, layer, moving } => this.take_over(socket, layer, moving),
-            Parcel::Returned { socket, layer, http } => this.take_back(socket, layer, http),
-            Parcel::Accepted(newcomer) => this.welcome(newcomer),
+        self.mail_waits = backlog.work_off(mailbox, self, is_over, |this, parcel| {
+            this.mail_taken += 1;
+            match parcel {
+                Parcel::Mail(mail) => this.shard.mail(mail),
+                Parcel::Moved { socket, layer, moving } => this.take_over(socket, layer, moving),
+                Parcel::Returned { socket, layer, http } => this.take_back(socket, layer, http),
+                Parcel::Accepted(newcomer) => this.welcome(newcomer),
+            }
         });
         self.shard.pacing.end_part(&self.shard.env);
         self.backlog = backlog;

@@ -27,6 +27,7 @@ use crate::node::Node;
 use crate::room_id::RoomId;
 use crate::shard::mail::ShardMail;
 use crate::stats::{Published, Stats};
+use crate::upgrade::{self, Upgrade, UpgradeError, Upgraded};
 pub use devices::Devices;
 pub use limits::Limit;
 pub use operator::{
@@ -64,6 +65,19 @@ impl NodeHandle {
         if let Some(runtime) = self.shared.control.get() {
             runtime.spawn(future);
         }
+    }
+
+    /// Replaces this process by a new one of the program: rooms and sessions go on there, and
+    /// clients come back to it by themselves. Returns when it serves; the node ends then, and
+    /// [`Running::wait`](crate::Running::wait) returns. It may block for `timeouts.upgrade` several
+    /// times, so it must not be called on the node's threads.
+    ///
+    /// # Errors
+    /// If the new process can't be started, ends, does not answer in time or refuses, because it is
+    /// another program or can't read the state of a room: the text says which. Everything goes on
+    /// here then.
+    pub fn upgrade(&self, upgrade: &Upgrade) -> std::result::Result<Upgraded, UpgradeError> {
+        upgrade::upgrade(&self.shared, &self.node, upgrade)
     }
 
     /// The node that it reaches.

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use playfield_room::Store;
+use playfield_room::{Store, StoreError};
 
 /// The time that the end of a node waits for its store to write what it has accepted, and to
 /// release its file.
@@ -23,6 +23,11 @@ impl KeptStore {
     /// The store, for a new room.
     pub(crate) fn lend(&self) -> Option<Arc<dyn Store>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Writes what the store has accepted, and lets another process open it.
+    pub(crate) fn release(&self) -> Result<(), StoreError> {
+        self.lend().map_or(Ok(()), |store| store.release())
     }
 
     /// Drops the store, once its rooms are gone, and waits for that; `false` if it takes longer

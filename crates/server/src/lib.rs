@@ -14,6 +14,8 @@
 //! joined or listed, and `addresses` what each client address uses. Work that waits or computes for
 //! long runs in `control`, and ends as mail.
 //!
+//! A new process takes over from a running one by `upgrade`.
+//!
 //! [`config`] has the settings. [`channel`] and [`device`] hold what shards know of channels and
 //! devices. Both are state machines without sockets and threads.
 
@@ -56,6 +58,7 @@ mod sys;
 pub mod testing;
 mod tickets;
 mod tls;
+mod upgrade;
 mod users;
 mod waker;
 mod watchdog;
@@ -81,3 +84,4 @@ pub use server::{Running, Server, Stopper};
 pub use stats::{ShardStats, Stats};
 pub use tickets::{TicketChecker, TicketPass, TicketRoom};
 pub use tls::SelfSigned;
+pub use upgrade::{Upgrade, UpgradeError, Upgraded};

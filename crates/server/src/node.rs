@@ -46,6 +46,8 @@ pub(crate) struct Node {
     pub(crate) asks: Asks,
     /// Signs the tokens by which clients resume their sessions.
     pub(crate) tokens: TokenKey,
+    /// The secret of these.
+    pub(crate) token_secret: [u8; 32],
     /// Sessions whose clients may come back.
     pub(crate) away: AwaySessions,
     /// The sessions of users.
@@ -65,9 +67,10 @@ impl Node {
         room_types: Vec<RoomType>,
         authenticator: Box<dyn Authenticator>,
         store: Option<Arc<dyn Store>>,
-        tokens: TokenKey,
+        token_secret: [u8; 32],
     ) -> Self {
-        let away = AwaySessions::new(&config);
+        let tokens = TokenKey::new(&token_secret);
+        let away = AwaySessions::new(&config, shards);
         let users = Users::new(config.timeouts.hello);
         let names = room_types.iter().enumerate();
         let by_name =
@@ -93,6 +96,7 @@ impl Node {
             store: KeptStore::new(store),
             asks,
             tokens,
+            token_secret,
             away,
             users,
             channel_rules: ChannelRules::default(),

@@ -1,7 +1,19 @@
-//! The URLs at which browsers reach what listens on an address.
+//! Addresses, and the URLs at which browsers reach what listens there.
 
-use std::net::{IpAddr, SocketAddr};
+use std::io;
+use std::net::{IpAddr, SocketAddr, TcpListener};
 use std::path::Path;
+
+use crate::{sys, upgrade};
+
+/// Listens at an address beside those of the node, such as that of a console. While this process
+/// [takes over](crate::NodeHandle::upgrade) from another, that one may listen there as well.
+///
+/// # Errors
+/// If the address is in use, or can't be listened at.
+pub fn listen(address: SocketAddr) -> io::Result<TcpListener> {
+    sys::listen_alone(address, upgrade::is_taking_over())
+}
 
 /// The URL at which a browser on this machine reaches what listens on an address. In a container,
 /// so does one outside, once the port is published under the same number.

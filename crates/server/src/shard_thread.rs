@@ -17,6 +17,7 @@ use crate::server::{Word, named};
 use crate::shard::Shard;
 use crate::stats::Published;
 use crate::sys::{self, Tables};
+use crate::upgrade::{InheritedListener, is_taking_over};
 use crate::waker::ShardWaker;
 
 /// The polls that shards wait at, and the mailboxes by which others reach them.
@@ -81,9 +82,21 @@ impl Listeners {
         address: SocketAddr,
         service: Option<u16>,
         name: &str,
+        inherited: &mut Vec<InheritedListener>,
     ) -> io::Result<SocketAddr> {
+        let is_same = |of: &mut InheritedListener| match address.port() {
+            0 => of.service == service,
+            port => of.address.port() == port,
+        };
+        let inherited: Vec<_> = inherited.extract_if(.., is_same).collect();
+        if let Some(first) = inherited.first() {
+            let bound = first.address;
+            self.inherit(inherited, service).map_err(|error| named(name, &error))?;
+            return Ok(bound);
+        }
         if let Some(reserved) = &mut self.reserved {
-            let (socket, bound) = sys::reserve(address).map_err(|error| named(name, &error))?;
+            let (socket, bound) =
+                sys::reserve(address, is_taking_over()).map_err(|error| named(name, &error))?;
             reserved.push(socket);
             self.by_shard.iter_mut().for_each(|shard| shard.to_open.push((bound, service)));
             return Ok(bound);
@@ -100,6 +113,19 @@ impl Listeners {
             shard.open.push(Listening { socket, service });
         }
         Ok(bound)
+    }
+
+    /// Listens with the sockets of another process.
+    fn inherit(&mut self, sockets: Vec<InheritedListener>, service: Option<u16>) -> io::Result<()> {
+        let (count, shards) = (sockets.len(), self.by_shard.len());
+        let Some(address) = sockets.first().map(|of| of.address) else { return Ok(()) };
+        for (number, of) in sockets.into_iter().enumerate() {
+            self.by_shard[number % shards].open.push(Listening { socket: of.socket, service });
+        }
+        for shard in self.by_shard.iter_mut().skip(count) {
+            shard.open.push(Listening { socket: sys::listen_beside(address)?, service });
+        }
+        Ok(())
     }
 
     /// Takes what one shard listens at.
@@ -162,8 +188,9 @@ impl ShardThread {
         let (starts, started) = sync_channel(1);
         let run = move || match guard.open(shard, poll, listeners) {
             Err(error) => drop(starts.send(Err(error))),
-            Ok(event_loop) => {
+            Ok(mut event_loop) => {
                 guard.pin();
+                event_loop.go_on();
                 drop(starts.send(Ok(())));
                 guard.has_failed = !guard.run(event_loop);
                 drop(guard);

@@ -187,6 +187,13 @@ impl Users {
         Opened::Granted { is_now, ending }
     }
 
+    /// A session of a user comes from another process, where it was open.
+    pub(crate) fn thaw(&self, user: &str, place: Place, is_by_ticket: bool) {
+        let mut inner = self.lock();
+        let of_user = inner.users.entry(user.into()).or_default();
+        of_user.sessions.push(Entry { place, instead_of: None, is_by_ticket, end: None });
+    }
+
     /// A session that had to wait is about to open. Whether it may.
     pub(crate) fn open_waiting(&self, user: &str, place: Place) -> bool {
         let mut inner = self.lock();

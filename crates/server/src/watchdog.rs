@@ -89,7 +89,6 @@ mod tests {
     use std::time::Duration;
 
     use super::Watchdog;
-    use playfield_session::TokenKey;
 
     use crate::auth::Guests;
     use crate::clock::{Clock, Pace};
@@ -101,11 +100,11 @@ mod tests {
     #[test]
     fn a_turn_that_takes_too_long_is_noticed_until_it_ends() {
         let guests = Box::new(Guests { name_bytes_max: 64 });
-        let (config, tokens) = (Config::default(), TokenKey::new(&[0; 32]));
-        let node = Node::new(config, 1, Vec::new(), guests, None, tokens);
+        let config = Config::default();
+        let node = Node::new(config, 1, Vec::new(), guests, None, [0; 32]);
         let node = Arc::new(node);
         let published = Arc::new(Published::default());
-        let clock = Clock::start(Pace::default());
+        let clock = Clock::start(Pace::default(), Duration::ZERO);
         let watchdog = Watchdog { node, published: vec![Arc::clone(&published)], clock };
         let look = |now_ms: u64| {
             watchdog.look(Duration::from_millis(now_ms), Duration::from_millis(100));

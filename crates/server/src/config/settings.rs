@@ -259,6 +259,11 @@ group! {
         /// Maximum duration of a shutdown: for the rooms to end, and for clients to read what was
         /// sent.
         shutdown: Duration = "8s", Duration::ZERO..=DAY;
+        /// Time that an upgrade waits for background work of rooms before that ends as lost.
+        freeze_wait: Duration = "1s", Duration::ZERO..=DAY;
+        /// Time that the new process of an upgrade has for each step: to start, to take the rooms
+        /// over, and to serve.
+        upgrade: Duration = "30s", WAITS;
         /// A shard that spends longer than this on one turn is reported in the log.
         watchdog: Duration = "1s", WAITS;
     }

@@ -26,7 +26,7 @@ pub(crate) struct Listening {
 /// A [`Listening`] socket in the event loop.
 pub(super) struct Listener {
     pub(super) socket: TcpListener,
-    service: Option<u16>,
+    pub(super) service: Option<u16>,
     /// When to accept again, even if the system announces nothing.
     pub(super) accepts_at: Option<Duration>,
     /// The shard that the next connection goes to.

@@ -9,11 +9,11 @@ use std::time::Duration;
 
 use mio::Poll;
 use playfield_room::{RoomType, Store};
-use playfield_session::TokenKey;
 
 use super::running::{Running, Stopper, Word};
 use super::{OnStart, Server, ServiceAt, named};
 use crate::auth::{Admitting, Guests};
+use crate::clock::Clock;
 use crate::config::{Config, Descriptors};
 use crate::control::Control;
 use crate::entropy::Entropy;
@@ -33,6 +33,7 @@ use crate::shard_thread::ShardThread;
 use crate::stats::{Published, Watch};
 use crate::sys;
 use crate::tls::TlsContext;
+use crate::upgrade::{self, InheritedListener, Successor};
 use crate::watchdog::Watchdog;
 
 /// The most services that a node may have.
@@ -66,7 +67,17 @@ fn trusts_everyone(config: &Config) -> Option<String> {
     ))
 }
 
-pub(super) fn start(mut server: Server) -> io::Result<Running> {
+pub(super) fn start(server: Server) -> io::Result<Running> {
+    let mut successor = Successor::of_this_process()?;
+    let started = start_as(server, successor.as_mut());
+    if let (Err(error), Some(successor)) = (&started, &mut successor) {
+        successor.refuse(&error.to_string());
+    }
+    started
+}
+
+/// Starts a node, which may take over from another process.
+fn start_as(mut server: Server, mut successor: Option<&mut Successor>) -> io::Result<Running> {
     server.check()?;
     if let Some(text) = server.config.fit_memory(MemoryLimit::of_this_process().as_ref()) {
         log::info!("{text}");
@@ -80,6 +91,15 @@ pub(super) fn start(mut server: Server) -> io::Result<Running> {
     raise_descriptors(config, shards);
     server.warn();
 
+    let inherited = match &mut successor {
+        Some(successor) => {
+            successor.greet(server.room_types.iter().map(|of| of.name.clone()).collect())?;
+            Some(successor.inherit()?)
+        }
+        None => None,
+    };
+    let mut inherited = inherited.unwrap_or_default();
+
     // Whoever finds the port open takes the node for ready, so what may fail comes first.
     let store = server.store.take().map(|open| open()).transpose().map_err(io::Error::other)?;
     for open in std::mem::take(&mut server.opens) {
@@ -90,13 +110,14 @@ pub(super) fn start(mut server: Server) -> io::Result<Running> {
     let site = site.map_err(|text| io::Error::new(io::ErrorKind::InvalidInput, text))?;
     let fleet = server.host_fleet()?;
     let config = &server.config;
-    let mut open = Open::new(&server, serves_rooms, shards)?;
+    let mut open = Open::new(&server, serves_rooms, shards, &mut inherited.listeners)?;
     let is_per_shard = config.threads.descriptors == Descriptors::PerShard;
     let Edges { polls, mailboxes, tables } =
         Edges::new(shards, is_per_shard, config.limits.queues.mail)
             .map_err(|error| named("threads.descriptors", &error))?;
     let (handover, handed) = Handover::new();
     let shared = Arc::new(SharedRuntime {
+        clock: Clock::start(server.pace, inherited.now()),
         rooms_addr: open.rooms_addr,
         tls,
         tables,
@@ -111,7 +132,7 @@ pub(super) fn start(mut server: Server) -> io::Result<Running> {
     )?;
     // What shards wake is opened before their descriptor tables part, and the rest after.
     let threads = shard_threads(&shared, shards)?;
-    let (node, mut services, on_start) = server.into_node(shards, store, fleet);
+    let (node, mut services, on_start) = server.into_node(shards, store, fleet, inherited.secret);
     let node = Arc::new(node);
 
     let published: Vec<Arc<Published>> = (0..shards).map(|_| Arc::default()).collect();
@@ -135,8 +156,17 @@ pub(super) fn start(mut server: Server) -> io::Result<Running> {
         shutdown_timeout: node.config.timeouts.shutdown,
     };
     running.http = Some(http::serve(control.runtime(), handle, site, handed));
-    let threads = threads.into_iter().zip(polls).collect();
-    running.start_shards(threads, open.listeners, &mut services, &Arc::new(control), &tells)?;
+    let threads: Vec<_> = threads.into_iter().zip(polls).collect();
+    let control = Arc::new(control);
+    let mut made = running.make_shards(&mut services, &control);
+    if let Some(successor) = &mut successor {
+        inherited.thaw(&mut made).map_err(io::Error::other)?;
+        successor.hold()?;
+    }
+    running.start_shards(made, threads, open.listeners, &tells)?;
+    if let Some(successor) = &mut successor {
+        successor.serves()?;
+    }
     running.start_watchdog()?;
     running.start_reloader()?;
     running.log_addresses(open.rooms_addr, &services);
@@ -146,6 +176,7 @@ pub(super) fn start(mut server: Server) -> io::Result<Running> {
     for call in on_start {
         call(running.handle());
     }
+    upgrade::is_ready();
     Ok(running)
 }
 
@@ -233,6 +264,7 @@ impl Server {
         shards: usize,
         store: Option<Arc<dyn Store>>,
         fleet: Option<HostedFleet>,
+        token_secret: [u8; 32],
     ) -> (Node, Vec<ServiceAt>, Vec<OnStart>) {
         let Self { config, room_types, services, .. } = self;
         let name_bytes_max = config.limits.name_bytes.player;
@@ -242,8 +274,7 @@ impl Server {
             Some(admit) => Box::new(Admitting { authenticator, admit }),
             None => authenticator,
         };
-        let tokens = TokenKey::new(&Entropy::System.bytes());
-        let mut node = Node::new(config, shards, room_types, authenticator, store, tokens);
+        let mut node = Node::new(config, shards, room_types, authenticator, store, token_secret);
         node.admit = self.admit;
         node.tickets = self.tickets;
         node.users.keep_one(self.one_session_per_user);
@@ -287,7 +318,12 @@ struct Open {
 }
 
 impl Open {
-    fn new(server: &Server, serves_rooms: bool, shards: usize) -> io::Result<Self> {
+    fn new(
+        server: &Server,
+        serves_rooms: bool,
+        shards: usize,
+        inherited: &mut Vec<InheritedListener>,
+    ) -> io::Result<Self> {
         let config = &server.config;
         let mut listeners =
             Listeners::new(shards, config.threads.descriptors == Descriptors::PerShard);
@@ -296,6 +332,7 @@ impl Open {
                 config.listen,
                 None,
                 &format!("listen = {}", config.listen),
+                inherited,
             )?),
             false => None,
         };
@@ -303,7 +340,12 @@ impl Open {
         for (number, service) in server.services.iter().enumerate() {
             if let Some(address) = service.address {
                 let name = format!("service {number} at {address}");
-                service_addrs.push(listeners.listen(address, Some(number as u16), &name)?);
+                service_addrs.push(listeners.listen(
+                    address,
+                    Some(number as u16),
+                    &name,
+                    inherited,
+                )?);
             }
         }
         match rooms_addr.or(service_addrs.first().copied()) {
@@ -326,30 +368,37 @@ fn shard_threads(shared: &Arc<SharedRuntime>, shards: usize) -> io::Result<Vec<S
 }
 
 impl Running {
-    /// Runs the shards on their threads. When this returns, each listens.
-    fn start_shards(
-        &mut self,
-        threads: Vec<(ShardThread, Option<Poll>)>,
-        mut listeners: Listeners,
-        services: &mut [ServiceAt],
-        control: &Arc<Control>,
-        tells: &SyncSender<Word>,
-    ) -> io::Result<()> {
-        let mut begun = Vec::new();
-        for (index, (thread, poll)) in threads.into_iter().enumerate() {
-            let published = Arc::clone(&self.published[index]);
+    /// Makes the shards.
+    fn make_shards(&self, services: &mut [ServiceAt], control: &Arc<Control>) -> Vec<Shard> {
+        let make = |(index, published): (usize, &Arc<Published>)| {
             let mut shard = Shard::new(
                 index as u16,
                 Arc::clone(&self.node),
                 Arc::clone(control) as _,
                 Entropy::System,
-                Watch(Arc::clone(&published)),
+                Watch(Arc::clone(published)),
                 Stopwatch::start(),
             );
             shard.services.reach_by(self.handle());
             for service in &mut *services {
                 shard.services.host((service.make)(index));
             }
+            shard
+        };
+        self.published.iter().enumerate().map(make).collect()
+    }
+
+    /// Runs the shards on their threads. When this returns, each listens.
+    fn start_shards(
+        &mut self,
+        shards: Vec<Shard>,
+        threads: Vec<(ShardThread, Option<Poll>)>,
+        mut listeners: Listeners,
+        tells: &SyncSender<Word>,
+    ) -> io::Result<()> {
+        let mut begun = Vec::new();
+        for (index, (shard, (thread, poll))) in shards.into_iter().zip(threads).enumerate() {
+            let published = Arc::clone(&self.published[index]);
             let guard = EndGuard {
                 index,
                 node: Arc::clone(&self.node),

@@ -19,6 +19,8 @@ pub(crate) struct Env {
     /// Counts the turns.
     pub(in crate::shard) turn: u64,
     pub(in crate::shard) is_shutting_down: bool,
+    /// Set while the rooms and sessions are about to go on in another process.
+    pub(in crate::shard) is_frozen: bool,
     pub(in crate::shard) counters: Counters,
     pub(in crate::shard) watch: Watch,
     pub(in crate::shard) stopwatch: Stopwatch,

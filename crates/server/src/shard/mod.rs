@@ -23,6 +23,7 @@ mod dispatch;
 pub(crate) mod env;
 mod fair_queue;
 mod frames;
+pub(crate) mod frozen;
 pub(crate) mod keys;
 mod log_limit;
 pub(crate) mod mail;
@@ -49,7 +50,8 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use playfield_room::EndReason;
+use playfield_room::frozen::FrozenWriter;
+use playfield_room::{EndReason, PlayerId};
 use playfield_wire::ErrorCode;
 
 use crate::addresses::Tally;
@@ -63,7 +65,7 @@ pub(crate) use connection::SocketChange;
 use connection::patience::Patience;
 pub(crate) use env::Stopwatch;
 use env::{Env, SHUTTING_DOWN, nanoseconds};
-use keys::ConnectionKey;
+use keys::{ConnectionKey, RoomKey};
 use outbound::Outbound;
 use pacing::Pacing;
 pub(crate) use pacing::Part;
@@ -90,6 +92,14 @@ pub(crate) struct Shard {
     pub(crate) host: RoomHost,
     pub(crate) pacing: Pacing,
     said_goodbye: bool,
+    /// Rooms whose frozen form lacks their members yet.
+    frozen: Vec<(RoomKey, FrozenWriter)>,
+    /// Rooms whose work was ended so that they could be frozen.
+    given_up: Vec<RoomKey>,
+    /// The reason that a room can't be frozen, if one can't.
+    not_frozen: Option<String>,
+    /// Rooms that go on from their frozen form, with the players who don't.
+    thawed: Vec<(RoomKey, Vec<PlayerId>)>,
 }
 
 impl Shard {
@@ -117,7 +127,7 @@ impl Shard {
         let channels = ShardChannels::new(&node, index, entropy.number(), entropy.hasher());
         let host = RoomHost::new(node.room_types.len());
         let (now, counters) = (Duration::ZERO, Counters::default());
-        let (shard, turn, is_shutting_down) = (index, 0, false);
+        let (shard, turn, is_shutting_down, is_frozen) = (index, 0, false, false);
         Self {
             env: Env {
                 node,
@@ -125,6 +135,7 @@ impl Shard {
                 now,
                 turn,
                 is_shutting_down,
+                is_frozen,
                 counters,
                 watch,
                 stopwatch,
@@ -138,6 +149,10 @@ impl Shard {
             host,
             pacing: Pacing::default(),
             said_goodbye: false,
+            frozen: Vec::new(),
+            given_up: Vec::new(),
+            not_frozen: None,
+            thawed: Vec::new(),
         }
     }
 

@@ -2,6 +2,8 @@
 //! readiness means.
 
 #[cfg(target_os = "linux")]
+mod descriptors;
+#[cfg(target_os = "linux")]
 mod linux;
 #[cfg(not(target_os = "linux"))]
 mod one_table;
@@ -19,6 +21,8 @@ use std::net::{SocketAddr, TcpListener};
 
 use socket2::{Domain, Protocol, Socket, Type};
 
+#[cfg(target_os = "linux")]
+pub(crate) use descriptors::{receive_descriptors, send_descriptors};
 #[cfg(target_os = "linux")]
 pub(crate) use linux::{check_core, listen, pin_to_core, raise_descriptors};
 #[cfg(not(target_os = "linux"))]
@@ -48,11 +52,25 @@ fn bind(address: SocketAddr, shared_port: bool) -> io::Result<TcpListener> {
     Ok(socket.into())
 }
 
-/// Keeps an address for the shards, which [listen there](listen_beside) by themselves, and returns
-/// it with the actual port.
-pub(crate) fn reserve(address: SocketAddr) -> io::Result<(Socket, SocketAddr)> {
+/// Listens at an address for one listener alone. `is_shared`: another process of the program may
+/// listen there as well, which this one replaces.
+pub(crate) fn listen_alone(address: SocketAddr, is_shared: bool) -> io::Result<TcpListener> {
     #[cfg(target_os = "linux")]
-    if address.port() != 0 {
+    if address.port() != 0 && !is_shared {
+        check_free(address)?;
+    }
+    #[cfg(not(target_os = "linux"))]
+    let _ = is_shared;
+    bind(address, cfg!(target_os = "linux"))
+}
+
+/// Keeps an address for the shards, which [listen there](listen_beside) by themselves, and returns
+/// it with the actual port. `is_shared` is as of [`listen_alone`].
+pub(crate) fn reserve(address: SocketAddr, is_shared: bool) -> io::Result<(Socket, SocketAddr)> {
+    #[cfg(not(target_os = "linux"))]
+    let _ = is_shared;
+    #[cfg(target_os = "linux")]
+    if address.port() != 0 && !is_shared {
         check_free(address)?;
     }
     let socket = bound(address, true)?;

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use playfield_room::{Completion, Error, Job, RoomType, Task};
-use playfield_session::TokenKey;
 use playfield_wire::ErrorCode;
 
 use crate::auth::{Deciding, Guests};
@@ -63,8 +62,8 @@ impl Background for Nowhere {
 /// The only shard of a node. To its stopwatch, nothing takes time.
 pub(crate) fn bare_shard(config: Config, room_types: Vec<RoomType>) -> Shard {
     let guests = Box::new(Guests { name_bytes_max: config.limits.name_bytes.player });
-    let tokens = TokenKey::new(&Entropy::System.bytes());
-    let node = Arc::new(Node::new(config, 1, room_types, guests, None, tokens));
+    let secret = Entropy::System.bytes();
+    let node = Arc::new(Node::new(config, 1, room_types, guests, None, secret));
     let (background, watch) = (Arc::new(Nowhere), Watch(Arc::default()));
     let stopwatch = Stopwatch::Held(Arc::default());
     Shard::new(0, node, background, Entropy::System, watch, stopwatch)

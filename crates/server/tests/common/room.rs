@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use playfield_room::frozen::ThawError;
 use playfield_room::{
     Admission, AnyRoom, Birth, EndReason, Entrant, Error, EventHeader, InternalMessage,
     LeaveReason, Link, Mail, PlayerId, RoomOutput, RoomSummary, RoomType, Sender, Settings,
@@ -44,6 +45,7 @@ pub(crate) fn room_type(name: &str) -> RoomType {
         settings,
         rust_type: TypeId::of::<TestRoom>(),
         criteria: None,
+        thaw: |_| Err(ThawError::NotFrozen),
         probe: None,
         create,
     }

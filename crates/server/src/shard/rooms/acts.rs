@@ -224,6 +224,21 @@ impl RoomHost {
         self.note_done(below, room, key);
     }
 
+    /// Does what members elsewhere asked for, and what waits until their clients have read more.
+    pub(in crate::shard) fn do_all_waiting(&mut self, below: &mut Below<'_>) {
+        for room in self.rooms.keys() {
+            let members = self.rooms.get(room).map_or(Vec::new(), |hosted| hosted.members.keys());
+            for key in members {
+                while let Some(link) = self.remote_link(room, key)
+                    && let Some(act) = link.waiting.pop_front()
+                {
+                    self.perform(below, room, key, act);
+                    self.note_done(below, room, key);
+                }
+            }
+        }
+    }
+
     /// On the room's shard: an act of a member elsewhere was done.
     fn note_done(&mut self, below: &mut Below<'_>, room: RoomKey, key: MemberKey) {
         if let Some(link) = self.remote_link(room, key) {

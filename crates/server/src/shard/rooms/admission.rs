@@ -263,6 +263,9 @@ impl Outlet<'_> {
         if self.env.is_shutting_down {
             return Err(shutting_down());
         }
+        if self.env.is_frozen {
+            return Err(Error::new(ErrorCode::Busy, "the node is being upgraded; try again"));
+        }
         let limits = &node.config.limits.session;
         let rate = Rate::new("limits.session.rooms_created", limits.rooms_created);
         let may_create = match target.spec() {
@@ -346,19 +349,7 @@ impl Outlet<'_> {
         let extras = session.extras_mut();
         extras.rooms_numbered += 1;
         let (number, id) = (RoomNumber(extras.rooms_numbered), choice.id);
-        session.rooms.push(SessionRoom {
-            number,
-            id,
-            request: Some(request),
-            seat: None,
-            patience: Patience::ALL,
-            grace: Duration::MAX,
-            joined_at: 0,
-            undelivered: 0,
-            told_blocked: false,
-            acts: 0,
-            leaving: None,
-        });
+        session.rooms.push(SessionRoom::entering(number, id, Some(request)));
         let (create, is_final, ticket) = (choice.new, false, None);
         let join = JoinRequest { request, number, id, target, create, retries, is_final, ticket };
         Ok((choice.shard, join))

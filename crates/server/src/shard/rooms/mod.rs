@@ -57,8 +57,8 @@ pub(crate) struct Hosted {
     pub(crate) epoch: u64,
     /// Its syncs, for clients that come back with a copy of an earlier version.
     pub(crate) history: SyncHistory,
-    pub(super) ticks: Option<Beat>,
-    pub(super) syncs: Option<Beat>,
+    pub(in crate::shard) ticks: Option<Beat>,
+    pub(in crate::shard) syncs: Option<Beat>,
     catch_up: CatchUp,
     /// The number of syncs that the clock has called for, including those that were missed.
     pub(crate) regular_syncs: u64,
@@ -108,7 +108,59 @@ pub(crate) struct Hosted {
     pub(super) sample: Option<Box<Sample>>,
 }
 
+/// A room, and the facts with which it begins, or goes on.
+pub(in crate::shard) struct Made {
+    pub(in crate::shard) id: RoomId,
+    pub(in crate::shard) room_type: u16,
+    pub(in crate::shard) room: Box<dyn AnyRoom>,
+    pub(in crate::shard) created: Duration,
+    pub(in crate::shard) epoch: u64,
+    pub(in crate::shard) ticks: Option<Beat>,
+    pub(in crate::shard) syncs: Option<Beat>,
+    pub(in crate::shard) founder: Founder,
+}
+
 impl Hosted {
+    /// A room without members.
+    pub(in crate::shard) fn new(made: Made) -> Self {
+        let Made { id, room_type, room, created, epoch, ticks, syncs, founder } = made;
+        Self {
+            id,
+            room_type,
+            members: Slab::new(),
+            created,
+            epoch,
+            history: SyncHistory::default(),
+            ticks,
+            syncs,
+            catch_up: CatchUp::default(),
+            regular_syncs: 0,
+            is_quiet: false,
+            syncs_passed: 0,
+            rests: false,
+            wake_at: None,
+            cost: Cost::default(),
+            longest: LongestSync::default(),
+            ticking: Duration::ZERO,
+            due: None,
+            is_overdue: false,
+            founder,
+            published: room.summary().clone(),
+            touched: false,
+            founding: false,
+            awaited_by: Vec::new(),
+            admitted: 0,
+            sync_awaited: false,
+            synced_on_demand: 0,
+            record: None,
+            late: Late::default(),
+            syncs_missed: 0,
+            capture: None,
+            sample: None,
+            room,
+        }
+    }
+
     /// Returns whether the player it was created for did not join, and nobody else did.
     fn is_unfounded(&self) -> bool {
         self.founding && self.members.len() == 0

@@ -115,6 +115,16 @@ impl Beat {
         Some(Self { hz, first, next: 1 })
     }
 
+    /// The rate, the first time, and the number of the next one.
+    pub(crate) fn parts(self) -> (u32, Duration, u64) {
+        (self.hz, self.first, self.next)
+    }
+
+    /// Goes on with what [`parts`](Self::parts) returned; `None` if it can't be that.
+    pub(crate) fn from_parts(hz: u32, first: Duration, next: u64) -> Option<Self> {
+        (hz > 0 && (1..u64::MAX / 2).contains(&next)).then_some(Self { hz, first, next })
+    }
+
     /// The number of them in a second.
     pub(crate) fn hz(&self) -> u32 {
         self.hz

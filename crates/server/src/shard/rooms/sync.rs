@@ -12,7 +12,7 @@ use crate::shard::allowance::Rate;
 use crate::shard::env::{Env, nanoseconds};
 use crate::shard::keys::{MemberKey, RoomKey};
 use crate::shard::rooms::Hosted;
-use crate::shard::rooms::delivery::Delivery;
+use crate::shard::rooms::delivery::{Delivery, HostedRoomOutput};
 use crate::shard::rooms::host::{Below, RoomHost};
 use crate::shard::rooms::lateness::Cost;
 use crate::shard::rooms::member::{Member, Standing};
@@ -63,14 +63,27 @@ impl RoomHost {
         key: RoomKey,
         cause: Cause,
     ) {
+        self.sync_room_by(below, key, cause, |room, at, out| {
+            if !room.is_closed() {
+                room.sync(at, out);
+            }
+        });
+    }
+
+    /// Syncs a room as `sync` does, and gives every member what it lacks.
+    pub(in crate::shard) fn sync_room_by(
+        &mut self,
+        below: &mut Below<'_>,
+        key: RoomKey,
+        cause: Cause,
+        sync: impl FnOnce(&mut dyn AnyRoom, Duration, &mut HostedRoomOutput<'_>),
+    ) {
         let probing = self.probing(below, key);
         let began = below.env.stopwatch.read();
         let mut version = 0;
         self.call(below, key, |room, at, out| {
             version = room.version();
-            if !room.is_closed() {
-                room.sync(at, out);
-            }
+            sync(room, at, out);
         });
         let synced = below.env.stopwatch.read();
         let Some(hosted) = self.rooms.get_mut(key) else { return };

@@ -7,7 +7,6 @@ use std::time::Duration;
 use playfield_room::{
     AnyRoom, Birth, Creator, EndReason, Error, Mail, ReservedSeat, RoomOutput, SeatFor, Stage,
 };
-use playfield_session::SyncHistory;
 use playfield_state::Data;
 use playfield_wire::ErrorCode;
 
@@ -15,14 +14,11 @@ use crate::memory::shrink_map;
 use crate::room_id::RoomId;
 use crate::shard::keys::{RoomKey, link};
 use crate::shard::mail::join::RoomSpec;
-use crate::shard::rooms::Hosted;
-use crate::shard::rooms::catch_up::CatchUp;
 use crate::shard::rooms::delivery::HostedRoomOutput;
 use crate::shard::rooms::host::{Below, RoomHost};
-use crate::shard::rooms::lateness::{Cost, Late, LongestSync};
 use crate::shard::rooms::schedule::Beat;
 use crate::shard::rooms::sync::Cause;
-use crate::shard::slab::Slab;
+use crate::shard::rooms::{Hosted, Made};
 use crate::shard::work::Founder;
 
 impl RoomHost {
@@ -58,50 +54,31 @@ impl RoomHost {
         })?;
 
         let phase = self.schedule.phase();
-        let published = room.summary().clone();
-        below.env.node.directory.publish(id, &published);
-        let key = self.rooms.insert(Hosted {
+        below.env.node.directory.publish(id, room.summary());
+        let hosted = Hosted::new(Made {
             id,
             room_type: spec.room_type,
-            members: Slab::new(),
             created: below.env.now,
             // It would tell this room from an earlier one with its id; clients treat it
             // as opaque.
             epoch: (below.env.entropy.number() >> 32) + 1,
-            history: SyncHistory::default(),
             ticks: Beat::new(room.tick_hz(), phase, below.env.now),
             syncs: Beat::new(room.sync_hz(), phase, below.env.now),
-            catch_up: CatchUp::default(),
-            regular_syncs: 0,
-            is_quiet: false,
-            syncs_passed: 0,
-            rests: false,
-            wake_at: None,
-            cost: Cost::default(),
-            longest: LongestSync::default(),
-            ticking: Duration::ZERO,
-            due: None,
-            is_overdue: false,
             founder,
-            published,
-            touched: false,
-            founding: false,
-            awaited_by: Vec::new(),
-            admitted: 0,
-            sync_awaited: false,
-            synced_on_demand: 0,
-            record: None,
-            late: Late::default(),
-            syncs_missed: 0,
-            capture: None,
-            sample: None,
             room,
         });
+        Ok(self.host(hosted))
+    }
+
+    /// Takes in a room that the directory knows of.
+    pub(in crate::shard) fn host(&mut self, hosted: Hosted) -> RoomKey {
+        let (id, room_type) = (hosted.id, hosted.room_type);
+        let key = self.rooms.insert(hosted);
         self.queues.traffic.begin(key);
-        self.busy.created(spec.room_type);
+        self.busy.created(room_type);
         self.by_id.insert(id, key);
         self.touch(key);
-        Ok(key)
+        key
     }
 
     /// Calls a room, and notes that it has to be followed up. `None` if it is gone.

@@ -144,6 +144,35 @@ pub(crate) struct SessionRoom {
     pub(crate) leaving: Option<RequestNumber>,
 }
 
+impl SessionRoom {
+    /// A room that the session had joined in another process, by the counted message with this
+    /// number.
+    pub(in crate::shard) fn joined_before(number: RoomNumber, id: RoomId, joined_at: u64) -> Self {
+        Self { joined_at, ..Self::entering(number, id, None) }
+    }
+
+    /// A room without a seat yet.
+    pub(in crate::shard) fn entering(
+        number: RoomNumber,
+        id: RoomId,
+        request: Option<RequestNumber>,
+    ) -> Self {
+        Self {
+            number,
+            id,
+            request,
+            seat: None,
+            patience: Patience::ALL,
+            grace: Duration::MAX,
+            joined_at: 0,
+            undelivered: 0,
+            told_blocked: false,
+            acts: 0,
+            leaving: None,
+        }
+    }
+}
+
 impl Session {
     /// A session in no room.
     pub(crate) fn new(number: u64, identity: Identity, resumption: Option<Resumption>) -> Self {
@@ -159,7 +188,7 @@ impl Session {
         }
     }
 
-    fn identity(&self) -> Option<&Identity> {
+    pub(in crate::shard) fn identity(&self) -> Option<&Identity> {
         self.extras.as_deref()?.identity.as_deref()
     }
 

@@ -363,7 +363,7 @@ impl Outlet<'_> {
                 round_trips.restart(now);
             }
             if let Some(resumption) = session.resumption.as_mut() {
-                resumption.presence = Presence::Away { since: now.into() };
+                resumption.presence = Presence::Away { since: now.into(), is_told: true };
             }
         }
         // A join goes on by mail.
@@ -396,6 +396,19 @@ impl Outlet<'_> {
         let Some(since) = session.resumption.as_ref().and_then(Resumption::away_since) else {
             return;
         };
+        if since > now {
+            // Its rooms do not know yet.
+            return self.links.look_at(key, since);
+        }
+        if let Some(Resumption { presence: Presence::Away { is_told, .. }, .. }) =
+            &mut session.resumption
+            && !std::mem::replace(is_told, true)
+        {
+            for seat in self.seats(key) {
+                self.tell(seat, ToMember::Lost);
+            }
+        }
+        let Some(session) = self.sessions.get_mut(key) else { return };
         let mut over = Vec::new();
         let mut next = since.saturating_add(grace);
         for room in &mut session.rooms {

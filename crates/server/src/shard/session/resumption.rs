@@ -32,7 +32,11 @@ pub(crate) enum Presence {
     Here,
     /// Its connection was lost.
     Away {
+        /// Graces count from then.
         since: Moment,
+        /// Set once its rooms know. Those of a session that came from another process hear of it
+        /// `since` then.
+        is_told: bool,
     },
     /// The client has come back, and its rooms bring their copies up to date.
     Resuming(Box<Resuming>),
@@ -103,9 +107,14 @@ impl Resumption {
     /// Since when the client is away.
     pub(crate) fn away_since(&self) -> Option<Duration> {
         match self.presence {
-            Presence::Away { since } => Some(since.time()),
+            Presence::Away { since, .. } => Some(since.time()),
             Presence::Here | Presence::Resuming(_) => None,
         }
+    }
+
+    /// Returns whether its rooms know that it is away.
+    pub(crate) fn is_told(&self) -> bool {
+        matches!(self.presence, Presence::Away { is_told: true, .. })
     }
 
     /// The session on its way back.

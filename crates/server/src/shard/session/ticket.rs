@@ -18,7 +18,7 @@ use crate::tickets::{TicketPass, TicketRoom};
 
 /// A verified ticket, as long as `Server::admit` decides about its user.
 pub(crate) struct PendingTicket {
-    request: RequestNumber,
+    pub(in crate::shard) request: RequestNumber,
     pass: TicketPass,
     /// The [moment](crate::users::Users::moment) at which it was read.
     moment: u64,

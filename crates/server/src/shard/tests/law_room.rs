@@ -5,9 +5,10 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::time::Duration;
 
+use playfield_room::frozen::{FreezeError, FrozenWriter, ThawError};
 use playfield_room::{
     Admission, AnyRoom, Birth, Context, EndReason, Entrant, Error, Handle, LeaveReason, Mail,
-    Message, Player, PlayerId, Result, Room, RoomOutput, RoomSummary, RoomType, Stage, room,
+    Message, Player, PlayerId, Result, Room, RoomOutput, RoomSummary, RoomType, Stage, Thaw, room,
 };
 use playfield_state::{Data, Format, List, Map, State};
 use playfield_wire::RequestNumber;
@@ -286,11 +287,8 @@ pub(super) fn forget() {
 }
 
 /// The room's version of the next snapshot or patch that was written for a player.
-pub(super) fn next_written(id: &str, player: PlayerId) -> u64 {
-    WRITTEN.with_borrow_mut(|written| {
-        let written = written.get_mut(&(id.to_owned(), player)).expect("something was written");
-        written.pop_front().expect("no more is heard than was written")
-    })
+pub(super) fn next_written(id: &str, player: PlayerId) -> Option<u64> {
+    WRITTEN.with_borrow_mut(|written| written.get_mut(&(id.to_owned(), player))?.pop_front())
 }
 
 /// Calls `look` with a room's state as it was at a version.
@@ -305,7 +303,7 @@ pub(super) fn version(id: &str) -> Option<u64> {
 
 /// The room type `law`; `law on demand`, which has no rate; and `law without ticks`.
 pub(super) fn room_types() -> [RoomType; 3] {
-    let law = |name| RoomType { create: witnessed, ..RoomType::of::<Law>(name) };
+    let law = |name| RoomType { create: witnessed, thaw: thawed, ..RoomType::of::<Law>(name) };
     let mut on_demand = law("law on demand");
     on_demand.settings.sync_hz = 0;
     let mut without_ticks = law("law without ticks");
@@ -319,6 +317,12 @@ fn witnessed(birth: Birth<'_>) -> Result<Box<dyn AnyRoom>> {
     Ok(Box::new(Witness { id, room }))
 }
 
+fn thawed(thaw: Thaw<'_>) -> Result<Box<dyn AnyRoom>, ThawError> {
+    let id = thaw.frozen.room_id().to_owned();
+    let room = (RoomType::of::<Law>("law").thaw)(thaw)?;
+    Ok(Box::new(Witness { id, room }))
+}
+
 /// A room of which each state that it syncs is kept. Everything else is the room's own doing.
 struct Witness {
     id: String,
@@ -326,6 +330,14 @@ struct Witness {
 }
 
 impl Witness {
+    fn was_synced(&self) {
+        let live = LIVE.with_borrow(|live| live[&self.id].clone());
+        let version = self.room.version();
+        SYNCED.with_borrow_mut(|synced| {
+            synced.entry(self.id.clone()).or_default().insert(version, live)
+        });
+    }
+
     fn wrote(&self, player: PlayerId) {
         let version = self.room.version();
         WRITTEN.with_borrow_mut(|written| {
@@ -337,11 +349,26 @@ impl Witness {
 impl AnyRoom for Witness {
     fn sync(&mut self, at: Duration, out: &mut dyn RoomOutput) {
         self.room.sync(at, out);
-        let live = LIVE.with_borrow(|live| live[&self.id].clone());
-        let version = self.room.version();
-        SYNCED.with_borrow_mut(|synced| {
-            synced.entry(self.id.clone()).or_default().insert(version, live)
-        });
+        self.was_synced();
+    }
+
+    fn freeze(
+        &mut self,
+        at: Duration,
+        form: &mut FrozenWriter,
+        out: &mut dyn RoomOutput,
+    ) -> Result<(), FreezeError> {
+        self.room.freeze(at, form, out)?;
+        self.was_synced();
+        Ok(())
+    }
+
+    fn moved(&mut self, at: Duration, out: &mut dyn RoomOutput) {
+        self.room.moved(at, out);
+    }
+
+    fn players(&self, wanted: &mut dyn FnMut(&Player) -> bool) -> Vec<Player> {
+        self.room.players(wanted)
     }
 
     fn pass_syncs(&mut self, syncs: u64) {

@@ -34,13 +34,17 @@ impl Copy {
         assert!(self.version.is_none_or(|before| before <= version), "versions do not go back");
         assert!(!self.is_early, "an event before its state");
         self.version = Some(version);
-        loop {
-            let written = law_room::next_written(&self.id, self.player);
+        let mut other = String::new();
+        while let Some(written) = law_room::next_written(&self.id, self.player) {
             match self.check(format, written) {
                 Ok(()) => return,
-                Err(why) => assert!(may_skip, "{why}"),
+                Err(why) => {
+                    assert!(may_skip, "{why}");
+                    other = why;
+                }
             }
         }
+        panic!("what is heard was not written: {other}");
     }
 
     /// The copy is what the player saw of the room at that version of the room.
@@ -93,6 +97,8 @@ pub(super) struct Seat {
     lost: BTreeSet<RoomNumber>,
     /// By the rooms' numbers.
     copies: BTreeMap<RoomNumber, Copy>,
+    /// The number of snapshots that it has heard.
+    pub(super) snapshots: usize,
     /// All messages that it has heard.
     pub(super) heard: Vec<Vec<u8>>,
 }
@@ -117,6 +123,7 @@ impl Seat {
             was_cut: false,
             lost: BTreeSet::new(),
             copies: BTreeMap::new(),
+            snapshots: 0,
             heard: Vec::new(),
         }
     }
@@ -279,6 +286,7 @@ impl Seat {
                     Format::Msgpack | Format::Json => copy.tree.snapshot(&body).unwrap(),
                 }
                 copy.is_at(self.format, version, may_skip);
+                self.snapshots += 1;
             }
             ServerMessage::Patch(server::Patch { room, base, version, body }) => {
                 let copy = self.copies.get_mut(&room).expect("a room that was joined");

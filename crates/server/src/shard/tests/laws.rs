@@ -14,6 +14,7 @@ use std::time::Duration;
 use playfield_room::Message;
 use playfield_state::Data;
 use playfield_wire::client::{self, ClientMessage, write_send};
+use playfield_wire::server::ServerMessage;
 use playfield_wire::{Format, RequestNumber, RoomNumber};
 use proptest::prelude::*;
 use proptest::test_runner::Config;
@@ -112,6 +113,8 @@ pub(super) enum Step {
     Wait { ms: u64 },
     /// A shard's mailbox takes so few parcels, or anything.
     Mailbox { shard: usize, space: Option<usize> },
+    /// Another process takes over, with this many shards: all connections are lost.
+    Replace { shards: usize },
 }
 
 pub(super) fn steps() -> impl Strategy<Value = Vec<Step>> {
@@ -164,6 +167,11 @@ impl Play {
     /// leaves it.
     fn new(pace: Pace, scramble: u32, spared: usize, forgets: bool) -> Self {
         Self::with_rooms_on([0, 1], pace, scramble, spared, forgets)
+    }
+
+    /// Nothing is scrambled.
+    pub(super) fn of(pace: Pace, forgets: bool) -> Self {
+        Self::new(pace, 0, SEATS.len(), forgets)
     }
 
     /// Both rooms on shard 0, and all sessions on this one.
@@ -324,6 +332,12 @@ impl Play {
                 self.world.space[shard] = space.unwrap_or(usize::MAX);
                 self.world.run();
             }
+            Step::Replace { shards } => {
+                self.world.replace(shards);
+                for seat in &mut self.seats {
+                    seat.cut(&mut self.world, usize::MAX, false);
+                }
+            }
         }
     }
 
@@ -373,7 +387,9 @@ impl Play {
             if self.world.is_over(client) {
                 // A session on its way back that waits for a room elsewhere may forget meanwhile
                 // what it has to send: its client then has to start over.
-                assert!(self.forgets && SEATS.len() > number + 1, "nobody is thrown out");
+                let why = seat.heard.last().map(|body| ServerMessage::decode(seat.format, body));
+                let is_forgotten = self.forgets && SEATS.len() > number + 1;
+                assert!(is_forgotten, "seat {number} is thrown out: {why:?}");
                 seat.cut(&mut self.world, usize::MAX, false);
                 continue;
             }

@@ -20,6 +20,7 @@ mod entering;
 mod forgetting;
 mod gadget;
 mod http;
+mod law_frozen;
 mod law_links;
 mod law_room;
 mod law_seat;

@@ -8,7 +8,6 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use playfield_room::{Completion, Error, Job, Mail, OnePerUser, Task};
-use playfield_session::TokenKey;
 use playfield_websocket::{Decoder, Deflate, Item, Limits, Opcode, Role};
 use playfield_wire::client::{self, ClientMessage, Hello};
 use playfield_wire::framing::{Framing, PREAMBLE, write_frame};
@@ -36,6 +35,7 @@ use crate::shard::Shard;
 use crate::shard::SocketChange;
 use crate::shard::connection::http::HandedOver;
 use crate::shard::env::Stopwatch;
+use crate::shard::frozen;
 use crate::shard::keys::ConnectionKey;
 use crate::shard::mail::ShardMail;
 use crate::shard::mail::user::UserMail;
@@ -73,6 +73,8 @@ pub(super) struct World {
     is_real: bool,
     /// There are no turns.
     pub(super) is_still: bool,
+    /// The settings, and the rule for a second session of a user.
+    made_with: (Vec<(String, String)>, OnePerUser),
     /// Instead of arriving, what clients send is kept here.
     pub(super) held: Option<Vec<u8>>,
 }
@@ -182,6 +184,8 @@ impl World {
         fleet_settings: FleetSettings,
         one_session: OnePerUser,
     ) -> Self {
+        let owned = |&(name, value): &(&str, &str)| (name.to_owned(), value.to_owned());
+        let made_with = (settings.iter().map(owned).collect(), one_session);
         let mut config = Config::default();
         for (name, value) in settings {
             config.set(name, value).unwrap();
@@ -217,8 +221,8 @@ impl World {
         let mut ticking = room::room_type("ticking");
         (ticking.settings.tick_hz, ticking.settings.silence_ms) = (20, 0);
         room_types.push(ticking);
-        let tokens = TokenKey::new(&Entropy::Seeded(99).bytes());
-        let mut node = Node::new(config, shards, room_types, guests, None, tokens);
+        let secret = Entropy::Seeded(99).bytes();
+        let mut node = Node::new(config, shards, room_types, guests, None, secret);
         node.channel_rules = listener::rules();
         node.users.keep_one(one_session);
         node.service_paths = vec![("/service".to_owned(), 0)];
@@ -272,6 +276,7 @@ impl World {
             pace: None,
             is_real: false,
             is_still: false,
+            made_with,
             held: None,
         }
     }
@@ -938,6 +943,83 @@ impl World {
 
     pub(super) fn counters(&mut self, shard: usize) -> Counters {
         self.shards[shard].counters()
+    }
+
+    /// Another node takes over, with this many shards, from what this one is frozen to. All
+    /// connections are lost, and what was written to them arrives.
+    pub(super) fn replace(&mut self, shards: usize) {
+        self.space.fill(usize::MAX);
+        for shard in &mut self.shards {
+            shard.begin(self.now);
+            shard.stop_rooms();
+        }
+        self.exchange(Shard::settle_stopped);
+        self.shards.iter_mut().for_each(Shard::freeze_rooms);
+        self.exchange(|_| {});
+        let (mut rooms, mut sessions) = (Vec::new(), Vec::new());
+        for shard in &mut self.shards {
+            let frozen = shard.collect_frozen().unwrap();
+            rooms.extend(frozen.rooms);
+            sessions.extend(frozen.sessions);
+        }
+
+        let (settings, one_session) = self.made_with.clone();
+        let settings: Vec<(&str, &str)> =
+            settings.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+        let mut next = Self::with(shards, &settings, FleetSettings::default(), one_session);
+        // No number that it draws is one that this node has drawn.
+        for (index, shard) in (0_u64..).zip(&mut next.shards) {
+            let drawn = self.shards[0].env.entropy.bytes();
+            shard.env.entropy = Entropy::Seeded(u64::from_le_bytes(drawn) ^ index);
+        }
+        next.shards.iter_mut().for_each(|shard| shard.begin(self.now));
+        frozen::thaw(&mut next.shards, &rooms, &sessions).unwrap();
+        next.shards.iter_mut().for_each(|shard| shard.go_on_thawed(self.now));
+        next.now = self.now;
+        next.pace = self.pace;
+        next.is_real = self.is_real;
+        next.peers = std::mem::take(&mut self.peers);
+        for peer in &mut next.peers {
+            (peer.place, peer.is_gone, peer.ended) = (None, true, false);
+            peer.unread.clear();
+        }
+        *self = next;
+        self.run();
+    }
+
+    /// Delivers mail until none is under way, and does this on each shard in between.
+    fn exchange(&mut self, act: impl Fn(&mut Shard)) {
+        loop {
+            let mut is_over = true;
+            for index in 0..self.shards.len() {
+                for parcel in std::mem::take(&mut self.parcels[index]) {
+                    is_over = false;
+                    match parcel {
+                        Parcel::Mail(mail) => self.shards[index].mail(mail),
+                        Parcel::Moved(client, moving) => {
+                            let key = self.shards[index].by_outlet(|out| out.arrive(moving));
+                            self.settle(client, index, key);
+                        }
+                    }
+                }
+                act(&mut self.shards[index]);
+                self.change_places(index);
+                while let Some(key) = self.shards[index].next_dirty() {
+                    if !self.shards[index].links.is_blocked(key) {
+                        self.flush(index, key);
+                    }
+                }
+                for target in 0..self.shards.len() {
+                    let mail = self.shards[index].outbound.outgoing(target as u16);
+                    is_over &= mail.is_empty();
+                    self.parcels[target].extend(mail.drain(..).map(Parcel::Mail));
+                }
+                is_over &= self.shards[index].is_quiet();
+            }
+            if is_over {
+                return;
+            }
+        }
     }
 
     /// Runs turns until nothing more happens.

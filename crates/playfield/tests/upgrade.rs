@@ -1,0 +1,391 @@
+//! A program is replaced by new processes of it while bots play: nothing that was sent is lost or
+//! comes twice, no request is executed twice, and nobody leaves. And programs that can't take over:
+//! the old one goes on.
+
+#![cfg(target_os = "linux")]
+
+use std::collections::BTreeMap;
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::TcpStream;
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use playfield::axum::extract::Path;
+use playfield::prelude::*;
+use playfield::{Config, LevelFilter, NodeHandle, Server, Upgrade, client};
+
+/// The time for which a test waits for something that must come. Only a failing test waits that
+/// long.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+const BOTS: u32 = 6;
+const PER_ROOM: u32 = 3;
+/// The number of processes, one after the other.
+const UPGRADES: usize = 10;
+/// The answered requests of all bots between two upgrades.
+const REQUESTS: u64 = 60;
+
+/// Counts what each bot asks for.
+#[derive(State, Default)]
+struct Ledger {
+    counts: Map<u32, u64>,
+    ticks: u64,
+    departures: u32,
+}
+
+/// The next number of a bot. The reply is the number of requests that were executed.
+#[derive(Message, Clone)]
+#[reply(u64)]
+struct Count {
+    bot: u32,
+    number: u64,
+}
+
+/// A request was executed.
+#[derive(Message, Clone)]
+struct Counted {
+    bot: u32,
+    number: u64,
+}
+
+#[room(messages(Count), events(Counted), tick_hz = 20, sync_hz = 20, empty_ms = 60_000)]
+impl Room for Ledger {
+    fn leave(&mut self, _: &Player, _: LeaveReason, _: &mut Context<Self>) {
+        self.departures += 1;
+    }
+
+    fn tick(&mut self, _: &mut Context<Self>) {
+        self.ticks += 1;
+    }
+}
+
+impl Handle<Count> for Ledger {
+    fn handle(&mut self, count: Count, _: &Player, cx: &mut Context<Self>) -> Result<u64> {
+        let Count { bot, number } = count;
+        let executed = self.counts.get_or_default(bot);
+        *executed += 1;
+        let executed = *executed;
+        cx.emit(&Counted { bot, number });
+        Ok(executed)
+    }
+}
+
+/// Like [`Ledger`], with a field of another type.
+mod other_build {
+    use super::{Map, Room, State, room};
+
+    #[derive(State, Default)]
+    pub(super) struct Ledger {
+        pub(super) counts: Map<String, u64>,
+        pub(super) ticks: u64,
+        pub(super) departures: u32,
+    }
+
+    #[room(tick_hz = 20, sync_hz = 20)]
+    impl Room for Ledger {}
+}
+
+/// Another game.
+#[derive(State, Default)]
+struct Chess {
+    moves: u32,
+}
+
+#[room()]
+impl Room for Chess {}
+
+/// Dies as soon as it goes on.
+mod dying {
+    use super::{Context, Map, Room, State, room};
+
+    #[derive(State, Default)]
+    pub(super) struct Ledger {
+        pub(super) counts: Map<u32, u64>,
+        pub(super) ticks: u64,
+        pub(super) departures: u32,
+    }
+
+    #[room(tick_hz = 20, sync_hz = 20)]
+    impl Room for Ledger {
+        #[expect(clippy::disallowed_methods, reason = "it is to die")]
+        fn moved(&mut self, _: &mut Context<Self>) {
+            std::process::exit(4);
+        }
+    }
+}
+
+/// The programs that other tests start.
+const IGNORED: [&str; 5] = ["--exact", "--ignored", "--nocapture", "--test-threads", "1"];
+
+#[test]
+#[ignore = "a node that another test starts and ends"]
+fn node() {
+    serve(Server::new().room::<Ledger>("ledger"));
+}
+
+#[test]
+#[ignore = "a node that another test starts and ends"]
+fn node_that_exits() {}
+
+#[test]
+#[ignore = "a node that another test starts and ends"]
+fn node_that_hangs() {
+    #[expect(clippy::disallowed_methods, reason = "it hangs, as it is to do")]
+    std::thread::sleep(PATIENCE);
+}
+
+#[test]
+#[ignore = "a node that another test starts and ends"]
+fn node_of_another_game() {
+    serve(Server::new().room::<Chess>("chess"));
+}
+
+#[test]
+#[ignore = "a node that another test starts and ends"]
+fn node_of_another_build() {
+    serve(Server::new().room::<other_build::Ledger>("ledger"));
+}
+
+#[test]
+#[ignore = "a node that another test starts and ends"]
+fn node_that_dies() {
+    serve(Server::new().room::<dying::Ledger>("ledger"));
+}
+
+/// Serves until another process has taken over, or the process that began all has ended. A request
+/// orders the upgrade to the program that it names.
+fn serve(server: Server) {
+    if std::env::var("PLAYFIELD_TEST_NODE").is_err() {
+        return;
+    }
+    let mut config = Config { listen: ([127, 0, 0, 1], 0).into(), shards: 2, ..Config::default() };
+    config.log = LevelFilter::Warn;
+    config.timeouts.upgrade = Duration::from_secs(5);
+    config.http.answer_timeout = PATIENCE;
+    match server.route("POST", "/upgrade/{program}", upgrade).start(config) {
+        Ok(running) => {
+            println!("\nlistening on {}", running.local_addr());
+            running.wait().unwrap();
+        }
+        Err(error) => eprintln!("node: {error}"),
+    }
+}
+
+async fn upgrade(node: NodeHandle, Path(program): Path<String>) -> String {
+    let arguments = [program.as_str()].into_iter().chain(IGNORED).map(Into::into).collect();
+    let order = Upgrade { binary: std::env::current_exe().ok(), arguments: Some(arguments) };
+    match tokio::task::spawn_blocking(move || node.upgrade(&order)).await.unwrap() {
+        Ok(done) => format!("done {} {} {}", done.pid, done.rooms, done.sessions),
+        Err(error) => format!("failed {error}"),
+    }
+}
+
+/// A node in a process of its own, and those that replace it.
+struct Node {
+    child: Child,
+    address: String,
+    /// The last process.
+    pid: u32,
+}
+
+impl Node {
+    fn start() -> Self {
+        let mut child = Command::new(std::env::current_exe().unwrap())
+            .arg("node")
+            .args(IGNORED)
+            .env("PLAYFIELD_TEST_NODE", "1")
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        let address =
+            lines.find_map(|line| line.unwrap().strip_prefix("listening on ").map(str::to_owned));
+        // Later processes write there, too.
+        std::thread::spawn(move || lines.for_each(drop));
+        let pid = child.id();
+        Self { child, address: address.expect("the node listens"), pid }
+    }
+
+    fn url(&self) -> String {
+        format!("tcp://{}", self.address)
+    }
+
+    /// Has it replaced by this program. Returns the answer.
+    fn upgrade(&mut self, program: &str) -> String {
+        let mut stream = TcpStream::connect(&self.address).unwrap();
+        let request = format!(
+            "POST /upgrade/{program} HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\
+             Connection: close\r\n\r\n"
+        );
+        stream.write_all(request.as_bytes()).unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        let (_, body) = answer.split_once("\r\n\r\n").expect("an answer");
+        if let Some(done) = body.strip_prefix("done ") {
+            let pid = done.split(' ').next().and_then(|pid| pid.parse().ok());
+            self.pid = pid.expect("a process");
+        }
+        body.to_owned()
+    }
+}
+
+impl Drop for Node {
+    fn drop(&mut self) {
+        // The first has ended, unless it was never replaced.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        let last = i32::try_from(self.pid).ok().and_then(rustix::process::Pid::from_raw);
+        if let Some(last) = last.filter(|_| self.pid != self.child.id()) {
+            let _ = rustix::process::kill_process(last, rustix::process::Signal::KILL);
+        }
+    }
+}
+
+/// The state that the bots and the test share.
+#[derive(Default)]
+struct World {
+    url: String,
+    is_over: AtomicBool,
+    answered: AtomicU64,
+}
+
+/// Asks until the world is over. Each request is executed once, and each event is heard once.
+async fn play(world: Arc<World>, bot: u32) {
+    let connection = client::connect(&world.url).timeout(PATIENCE).await.unwrap();
+    let key = format!("ledger-{}", bot / PER_ROOM);
+    let room = connection.join_or_create_by_key::<Ledger>("ledger", &key, &()).await.unwrap();
+    let (mut number, mut heard) = (0, BTreeMap::<u32, u64>::new());
+    while !world.is_over.load(Ordering::Relaxed) {
+        number += 1;
+        let executed = room.request(Count { bot, number }).await.unwrap();
+        assert_eq!(executed, number, "bot {bot}: each request is executed once");
+        world.answered.fetch_add(1, Ordering::Relaxed);
+        while heard.get(&bot).is_none_or(|last| *last < number) {
+            let event = room.next_event().await.unwrap().decode::<Counted>().unwrap().unwrap();
+            if let Some(last) = heard.insert(event.bot, event.number) {
+                assert_eq!(event.number, last + 1, "bot {bot} hears each event of {}", event.bot);
+            }
+        }
+        let departures = room.state().departures;
+        // Others leave when the world is over.
+        if !world.is_over.load(Ordering::Relaxed) {
+            assert_eq!(departures, 0, "nobody leaves");
+        }
+    }
+}
+
+/// Bots that play until the end of the test.
+struct Bots {
+    world: Arc<World>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Bots {
+    fn play(node: &Node) -> Self {
+        let world = Arc::new(World { url: node.url(), ..World::default() });
+        let shared = Arc::clone(&world);
+        let thread = std::thread::spawn(move || {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+            runtime.unwrap().block_on(async {
+                let bots = (0..BOTS).map(|bot| tokio::spawn(play(Arc::clone(&shared), bot)));
+                for bot in bots.collect::<Vec<_>>() {
+                    bot.await.unwrap();
+                }
+            });
+        });
+        Self { world, thread: Some(thread) }
+    }
+
+    /// Waits until so many more requests were answered.
+    fn wait(&self, requests: u64) {
+        let until = self.world.answered.load(Ordering::Relaxed) + requests;
+        let by = Instant::now() + PATIENCE;
+        while self.world.answered.load(Ordering::Relaxed) < until {
+            let is_alive = self.thread.as_ref().is_some_and(|thread| !thread.is_finished());
+            assert!(is_alive, "a bot has failed");
+            assert!(Instant::now() < by, "the bots get answers");
+            #[expect(clippy::disallowed_methods, reason = "the bots count without a signal")]
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    fn end(mut self) {
+        self.world.is_over.store(true, Ordering::Relaxed);
+        self.thread.take().unwrap().join().expect("no bot has failed");
+    }
+}
+
+#[test]
+fn the_match_goes_on_over_ten_upgrades() {
+    let mut node = Node::start();
+    let bots = Bots::play(&node);
+    for _ in 0..UPGRADES {
+        bots.wait(REQUESTS);
+        let before = node.pid;
+        let answer = node.upgrade("node");
+        let what = format!(" {} {BOTS}", BOTS / PER_ROOM);
+        assert!(answer.starts_with("done ") && answer.ends_with(&what), "{answer}");
+        assert_ne!(node.pid, before);
+    }
+    bots.wait(REQUESTS);
+    assert!(node.child.wait().unwrap().success(), "the first process ended in order");
+    bots.end();
+}
+
+#[test]
+fn a_program_that_can_not_take_over_leaves_the_old_one_as_it_was() {
+    let mut node = Node::start();
+    let bots = Bots::play(&node);
+    let expected = [
+        ("node_that_exits", "ended before it did start"),
+        ("node_that_hangs", "did not start within timeouts.upgrade = 5s"),
+        ("node_of_another_game", "it has no room type \"ledger\", of which rooms are open"),
+        ("node_of_another_build", "counts"),
+        ("node_that_dies", "ended before it did serve"),
+    ];
+    for (program, why) in expected {
+        bots.wait(REQUESTS);
+        let answer = node.upgrade(program);
+        assert!(answer.starts_with("failed ") && answer.contains(why), "{program}: {answer}");
+    }
+    bots.wait(REQUESTS);
+    let answer = node.upgrade("node");
+    assert!(answer.starts_with("done "), "then another can: {answer}");
+    bots.wait(REQUESTS);
+    bots.end();
+}
+
+#[test]
+fn of_two_upgrades_at_once_the_second_is_refused() {
+    let mut node = Node::start();
+    let bots = Bots::play(&node);
+    bots.wait(REQUESTS);
+    let under_way = "an upgrade is under way already";
+    let (address, pid) = (node.address.clone(), node.pid);
+    let first = std::thread::spawn(move || {
+        let child = Command::new("true").spawn().unwrap();
+        let mut node = Node { child, address, pid: 0 };
+        node.pid = node.child.id();
+        // One of those below may be under way.
+        loop {
+            let answer = node.upgrade("node_that_hangs");
+            if !answer.contains(under_way) {
+                return answer;
+            }
+        }
+    });
+    let by = Instant::now() + PATIENCE;
+    loop {
+        let answer = node.upgrade("node_that_exits");
+        if answer.contains(under_way) {
+            break;
+        }
+        assert!(Instant::now() < by, "{answer}");
+    }
+    assert!(first.join().unwrap().contains("did not start"));
+    assert_eq!(node.pid, pid);
+    bots.end();
+}

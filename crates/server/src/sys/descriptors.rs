@@ -1,0 +1,51 @@
+//! Descriptors that go to another process.
+
+use std::io::{self, IoSlice, IoSliceMut};
+use std::mem::MaybeUninit;
+use std::os::fd::{BorrowedFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+
+use rustix::net::{
+    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
+    SendAncillaryMessage, SendFlags, recvmsg, sendmsg,
+};
+
+/// The most descriptors of a message; the system takes 253.
+const AT_ONCE: usize = 64;
+
+/// Sends copies of descriptors to another process.
+pub(crate) fn send_descriptors(
+    through: &UnixStream,
+    descriptors: &[BorrowedFd<'_>],
+) -> io::Result<()> {
+    for descriptors in descriptors.chunks(AT_ONCE) {
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(AT_ONCE))];
+        let mut ancillary = SendAncillaryBuffer::new(&mut space);
+        ancillary.push(SendAncillaryMessage::ScmRights(descriptors));
+        sendmsg(through, &[IoSlice::new(&[0])], &mut ancillary, SendFlags::NOSIGNAL)?;
+    }
+    Ok(())
+}
+
+/// Receives so many descriptors, which [`send_descriptors`] has sent.
+pub(crate) fn receive_descriptors(through: &UnixStream, count: usize) -> io::Result<Vec<OwnedFd>> {
+    let mut received = Vec::new();
+    while received.len() < count {
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(AT_ONCE))];
+        let mut ancillary = RecvAncillaryBuffer::new(&mut space);
+        let mut byte = [0];
+        let mut bytes = [IoSliceMut::new(&mut byte)];
+        let got = recvmsg(through, &mut bytes, &mut ancillary, RecvFlags::CMSG_CLOEXEC)?;
+        let before = received.len();
+        for message in ancillary.drain() {
+            if let RecvAncillaryMessage::ScmRights(descriptors) = message {
+                received.extend(descriptors);
+            }
+        }
+        if got.bytes == 0 || received.len() == before {
+            let text = "the sockets that listen did not come: too many files may be open";
+            return Err(io::Error::other(text));
+        }
+    }
+    Ok(received)
+}

@@ -1,0 +1,202 @@
+//! The gate at which the shards of a node stop together, and go on or end.
+//!
+//! The thread that upgrades the node names a stage and the shards follow. In each stage that has
+//! mail between shards, rounds tell when none is under way any more: a shard reports a round once
+//! it has handled all its mail and sent its own, and whether there was any. When no shard had any,
+//! all is still.
+
+use std::net::TcpListener;
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use crate::shard::frozen::Frozen;
+
+/// The stage that the shards are to reach.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Stage {
+    /// Everything runs.
+    #[default]
+    Open,
+    /// Nothing is accepted or read.
+    Draining,
+    /// No room runs. What was asked of rooms is done.
+    Stopped,
+    /// The rooms are written.
+    Written,
+    /// The sessions are, and the shards wait.
+    Collected,
+}
+
+impl Stage {
+    fn of(number: u8) -> Self {
+        [Self::Open, Self::Draining, Self::Stopped, Self::Written, Self::Collected]
+            .into_iter()
+            .find(|stage| *stage as u8 == number)
+            .unwrap_or_default()
+    }
+}
+
+/// The share of a shard in what is handed over.
+pub(crate) struct Collected {
+    /// Its rooms and sessions, or why there are none.
+    pub(crate) frozen: Result<Frozen, String>,
+    /// The sockets that listen, and the service that each is for.
+    pub(crate) listeners: Vec<(TcpListener, Option<u16>)>,
+}
+
+#[derive(Default)]
+pub(crate) struct Gate {
+    stage: AtomicU8,
+    inner: Mutex<Inner>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct Inner {
+    is_upgrading: bool,
+    round: u64,
+    /// The last round that each shard has reported.
+    reported: Vec<u64>,
+    /// Set if a shard had mail in this round.
+    moved: bool,
+    /// The shards that have work in flight while they drain.
+    busy: Vec<bool>,
+    collected: Vec<Option<Collected>>,
+    /// The outcome, once there is one: another process has taken over, or has not.
+    is_over: Option<bool>,
+}
+
+impl Gate {
+    /// The stage that the shards are to reach now.
+    #[inline]
+    pub(crate) fn stage(&self) -> Stage {
+        match self.stage.load(Ordering::Acquire) {
+            0 => Stage::Open,
+            number => Stage::of(number),
+        }
+    }
+
+    /// Begins an upgrade of a node with this many shards. Returns `false` if one is under way.
+    pub(super) fn begin(&self, shards: usize) -> bool {
+        let mut inner = self.lock();
+        if std::mem::replace(&mut inner.is_upgrading, true) {
+            return false;
+        }
+        inner.reported = vec![inner.round; shards];
+        inner.busy = vec![true; shards];
+        inner.collected = (0..shards).map(|_| None).collect();
+        inner.is_over = None;
+        true
+    }
+
+    pub(super) fn go_to(&self, stage: Stage) {
+        self.stage.store(stage as u8, Ordering::Release);
+    }
+
+    /// Waits until all shards that drain are done with what is in flight; until then at most.
+    pub(super) fn wait_until_drained(&self, by: Instant, wake: &dyn Fn()) {
+        loop {
+            wake();
+            let inner = self.lock();
+            if !inner.busy.contains(&true) || Instant::now() >= by {
+                return;
+            }
+            drop(self.wait(inner, Duration::from_millis(2)));
+        }
+    }
+
+    pub(crate) fn note_busy(&self, shard: usize, is_busy: bool) {
+        let mut inner = self.lock();
+        if let Some(busy) = inner.busy.get_mut(shard) {
+            *busy = is_busy;
+            self.changed.notify_all();
+        }
+    }
+
+    /// Waits until no mail is under way. Returns whether that was so in time.
+    pub(super) fn wait_until_still(&self, by: Instant, wake: &dyn Fn()) -> bool {
+        loop {
+            let mut inner = self.lock();
+            inner.round += 1;
+            inner.moved = false;
+            let round = inner.round;
+            drop(inner);
+            wake();
+            let mut inner = self.lock();
+            while inner.reported.iter().any(|reported| *reported < round) {
+                let left = by.saturating_duration_since(Instant::now());
+                if left.is_zero() {
+                    return false;
+                }
+                inner = self.wait(inner, left);
+            }
+            if !inner.moved {
+                return true;
+            }
+        }
+    }
+
+    /// The round to be reported by a shard, if it has not done so.
+    pub(crate) fn round(&self, shard: usize) -> Option<u64> {
+        let inner = self.lock();
+        inner.reported.get(shard).is_some_and(|of| *of < inner.round).then_some(inner.round)
+    }
+
+    pub(crate) fn report(&self, shard: usize, round: u64, moved: bool) {
+        let mut inner = self.lock();
+        inner.moved |= moved;
+        if let Some(reported) = inner.reported.get_mut(shard) {
+            *reported = round;
+        }
+        self.changed.notify_all();
+    }
+
+    /// A shard hands over what it has, and waits. Returns whether another process has taken over.
+    pub(crate) fn hand_in(&self, shard: usize, collected: Collected) -> bool {
+        let mut inner = self.lock();
+        if let Some(place) = inner.collected.get_mut(shard) {
+            *place = Some(collected);
+        }
+        self.changed.notify_all();
+        loop {
+            match inner.is_over {
+                Some(is_over) => return is_over,
+                // It never waits for long: the thread that upgrades has limits.
+                None => inner = self.wait(inner, Duration::from_secs(1)),
+            }
+        }
+    }
+
+    /// Takes what all shards handed in; `None` if some have not in time.
+    pub(super) fn take_collected(&self, by: Instant) -> Option<Vec<Collected>> {
+        let mut inner = self.lock();
+        while inner.collected.iter().any(Option::is_none) {
+            let left = by.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return None;
+            }
+            inner = self.wait(inner, left);
+        }
+        Some(inner.collected.iter_mut().filter_map(Option::take).collect())
+    }
+
+    /// Ends the upgrade: the shards go on, or end if another process has taken over.
+    pub(super) fn end(&self, is_over: bool) {
+        let mut inner = self.lock();
+        inner.is_over = Some(is_over);
+        inner.is_upgrading = is_over;
+        self.go_to(Stage::Open);
+        self.changed.notify_all();
+    }
+
+    fn wait<'a>(&self, inner: MutexGuard<'a, Inner>, time: Duration) -> MutexGuard<'a, Inner> {
+        let waited = self.changed.wait_timeout(inner, time);
+        waited.unwrap_or_else(PoisonError::into_inner).0
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        // Nothing in here can panic half-way through a change.
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

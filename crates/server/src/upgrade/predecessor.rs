@@ -1,0 +1,249 @@
+//! The old process: it starts the new one, hands over, and ends, or goes on.
+
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use super::channel::Channel;
+use super::gate::{Collected, Stage};
+use super::message::{Listener, Message, Piece, VERSION};
+use super::{Upgrade, UpgradeError, Upgraded, VARIABLE};
+use crate::event_loop::SharedRuntime;
+use crate::node::Node;
+
+/// The time that shards have to come to rest, and a frozen node to be sent.
+const STEP_MAX: Duration = Duration::from_secs(10);
+
+/// Replaces this process by a new one. Returns when that serves; the shards of this one end then.
+pub(crate) fn upgrade(
+    shared: &SharedRuntime,
+    node: &Node,
+    upgrade: &Upgrade,
+) -> Result<Upgraded, UpgradeError> {
+    if shared.stops.load(Ordering::Acquire) {
+        return Err(UpgradeError::new("the node is shutting down"));
+    }
+    if !shared.gate.begin(shared.mailboxes.len()) {
+        return Err(UpgradeError::new("an upgrade is under way already: wait for its end"));
+    }
+    let result = Handover::start(node, upgrade).and_then(|mut handover| {
+        let result = handover.run(shared, node);
+        if result.is_err() {
+            handover.give_up();
+        }
+        result
+    });
+    match &result {
+        Ok(Upgraded { pid, rooms, sessions, pause }) => {
+            log::info!(
+                "process {pid} has taken over {rooms} rooms and {sessions} sessions; no room ran \
+                 for {pause:.1?}"
+            );
+            super::notify::is_replaced_by(*pid);
+        }
+        Err(error) => log::error!("there was no upgrade, and this process goes on: {error}"),
+    }
+    // Whoever supervises this process must know before it ends.
+    shared.gate.end(result.is_ok());
+    shared.wake_all();
+    result
+}
+
+/// The program of this process, as it is now under its name.
+fn own_binary() -> io::Result<PathBuf> {
+    let path = std::env::current_exe()?;
+    // The system says so of a file that was replaced.
+    match path.to_str().and_then(|path| path.strip_suffix(" (deleted)")) {
+        Some(path) => Ok(path.into()),
+        None => Ok(path),
+    }
+}
+
+struct Handover {
+    child: Child,
+    channel: Channel,
+    /// The time that the new process has for each step.
+    step: Duration,
+}
+
+impl Handover {
+    fn start(node: &Node, upgrade: &Upgrade) -> Result<Self, UpgradeError> {
+        let failed = |what: &str, error: io::Error| UpgradeError::new(format!("{what}: {error}"));
+        let binary = match &upgrade.binary {
+            Some(binary) => binary.clone(),
+            None => own_binary().map_err(|error| failed("the program's file", error))?,
+        };
+        let (own, other) = UnixStream::pair().map_err(|error| failed("a socket pair", error))?;
+        let mut command = Command::new(&binary);
+        match &upgrade.arguments {
+            Some(arguments) => command.args(arguments),
+            None => command.args(std::env::args_os().skip(1)),
+        };
+        command.env(VARIABLE, std::process::id().to_string());
+        command.stdin(Stdio::from(OwnedFd::from(other)));
+        let child = command.spawn();
+        let child =
+            child.map_err(|error| failed(&format!("{} can't be run", binary.display()), error))?;
+        log::info!("an upgrade to {}, process {}, begins", binary.display(), child.id());
+        let step = node.config.timeouts.upgrade;
+        Ok(Self { child, channel: Channel::new(own), step })
+    }
+
+    fn run(&mut self, shared: &SharedRuntime, node: &Node) -> Result<Upgraded, UpgradeError> {
+        self.greet(node)?;
+        let pid = self.child.id();
+        let wake = || shared.wake_all();
+        let gate = &shared.gate;
+        gate.go_to(Stage::Draining);
+        gate.wait_until_drained(Instant::now() + node.config.timeouts.freeze_wait, &wake);
+
+        let began = Instant::now();
+        let by = began + STEP_MAX;
+        for stage in [Stage::Stopped, Stage::Written] {
+            gate.go_to(stage);
+            if !gate.wait_until_still(by, &wake) {
+                let text = format!("the shards did not come to rest within {STEP_MAX:?}");
+                return Err(UpgradeError::new(text));
+            }
+        }
+        gate.go_to(Stage::Collected);
+        wake();
+        let Some(collected) = gate.take_collected(by) else {
+            let text = format!("the rooms were not frozen within {STEP_MAX:?}");
+            return Err(UpgradeError::new(text));
+        };
+        node.store.release().map_err(|error| UpgradeError::new(error.to_string()))?;
+        let (rooms, sessions) = self.send(shared, node, collected)?;
+        match self.receive("hold the rooms", self.step)? {
+            Message::Holds => {}
+            other => return Err(unexpected(&other)),
+        }
+        self.send_message(&Message::Commit)?;
+        match self.receive("serve", self.step)? {
+            Message::Serves => {}
+            other => return Err(unexpected(&other)),
+        }
+        Ok(Upgraded { pid, rooms, sessions, pause: began.elapsed() })
+    }
+
+    /// Waits until the new process is there, and checks whether it can be one of this program.
+    fn greet(&mut self, node: &Node) -> Result<(), UpgradeError> {
+        let hello = self.receive("start", self.step)?;
+        let Message::Hello { version, pid: _, room_types } = hello else {
+            return Err(unexpected(&hello));
+        };
+        let why = if version != VERSION {
+            Some(format!("it hands over in version {version}, and this process in {VERSION}"))
+        } else {
+            let lacks = |name: &&str| !room_types.iter().any(|known| known == name);
+            let used = node
+                .room_types
+                .iter()
+                .enumerate()
+                .filter(|(number, _)| node.directory.has_rooms(*number as u16));
+            let lacking = used.map(|(_, of)| of.name.as_str()).find(lacks);
+            lacking.map(|name| {
+                format!(
+                    "it has no room type {name:?}, of which rooms are open: is it another program?"
+                )
+            })
+        };
+        if let Some(why) = why {
+            let refused = self.channel.send(&Message::Refuse { why: why.clone() });
+            if let Err(error) = refused {
+                log::debug!("the new process did not hear why it is refused: {error}");
+            }
+            return Err(UpgradeError::new(format!("the new process is refused: {why}")));
+        }
+        self.send_message(&Message::Accept)
+    }
+
+    /// Sends all that is frozen. Returns the numbers of rooms and sessions.
+    fn send(
+        &mut self,
+        shared: &SharedRuntime,
+        node: &Node,
+        collected: Vec<Collected>,
+    ) -> Result<(usize, usize), UpgradeError> {
+        let mut sockets = Vec::new();
+        let (mut rooms, mut sessions) = (0, 0);
+        for Collected { frozen, listeners } in collected {
+            let frozen = frozen.map_err(UpgradeError::new)?;
+            rooms += frozen.rooms.len();
+            sessions += frozen.sessions.len();
+            let pieces = frozen.rooms.iter().map(|bytes| (Piece::Room, bytes));
+            let pieces = pieces.chain(frozen.sessions.iter().map(|bytes| (Piece::Session, bytes)));
+            for (of, bytes) in pieces {
+                let sent = self.channel.send_parts(of, bytes);
+                sent.map_err(|error| self.lost("be handed the rooms", &error))?;
+            }
+            sockets.extend(listeners);
+        }
+        let listeners =
+            sockets.iter().map(|(_, service)| Listener { service: service.map(u32::from) });
+        let all = Message::All {
+            now: u64::try_from(shared.clock.now().as_nanos()).unwrap_or(u64::MAX),
+            secret: node.token_secret,
+            listeners: listeners.collect(),
+        };
+        self.send_message(&all)?;
+        let sockets: Vec<_> = sockets.iter().map(|(socket, _)| socket.as_fd()).collect();
+        let sent = self.channel.send_sockets(&sockets);
+        sent.map_err(|error| self.lost("be handed the sockets", &error))?;
+        Ok((rooms, sessions))
+    }
+
+    fn send_message(&mut self, message: &Message) -> Result<(), UpgradeError> {
+        let sent = self.channel.write_within(STEP_MAX).and_then(|()| self.channel.send(message));
+        sent.map_err(|error| self.lost("be told to go on", &error))
+    }
+
+    fn receive(&mut self, what: &str, within: Duration) -> Result<Message, UpgradeError> {
+        match self.channel.receive(within) {
+            Ok(Message::Refuse { why }) => {
+                Err(UpgradeError::new(format!("the new process refuses: {why}")))
+            }
+            Ok(message) => Ok(message),
+            Err(error) => Err(self.lost(what, &error)),
+        }
+    }
+
+    /// The new process is gone, or is not heard.
+    fn lost(&mut self, what: &str, error: &io::Error) -> UpgradeError {
+        let pid = self.child.id();
+        let text = match error.kind() {
+            io::ErrorKind::TimedOut | io::ErrorKind::WouldBlock => {
+                let limit = self.step;
+                format!(
+                    "the new process, {pid}, did not {what} within timeouts.upgrade = {limit:?}"
+                )
+            }
+            io::ErrorKind::UnexpectedEof
+            | io::ErrorKind::BrokenPipe
+            | io::ErrorKind::ConnectionReset => {
+                format!("the new process, {pid}, ended before it did {what}; see its output")
+            }
+            _ => format!("the new process, {pid}, did not {what}: {error}"),
+        };
+        UpgradeError::new(text)
+    }
+
+    /// The new process is not wanted any more.
+    fn give_up(&mut self) {
+        // It ended, or it must not serve beside this one.
+        if let Err(error) = self.child.kill() {
+            log::debug!("the new process has ended already: {error}");
+        }
+        if let Err(error) = self.child.wait() {
+            log::warn!("the end of the new process is not known: {error}");
+        }
+    }
+}
+
+fn unexpected(message: &Message) -> UpgradeError {
+    UpgradeError::new(format!("the new process said something unexpected: {message:?}"))
+}

@@ -1,0 +1,139 @@
+//! The new process: it takes over before it serves.
+
+use std::io;
+use std::net::TcpListener;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::parent_id;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use playfield_state::Bytes;
+
+use super::channel::Channel;
+use super::message::{Message, Piece, VERSION};
+use super::{Inherited, InheritedListener, VARIABLE};
+
+/// The time that the old process has for each step, beyond what it waits for its rooms.
+const STEP_MAX: Duration = Duration::from_secs(60);
+
+/// Set while this process is about to take over.
+static IS_TAKING_OVER: AtomicBool = AtomicBool::new(false);
+
+/// Returns whether this process is about to take over from another.
+pub(crate) fn is_taking_over() -> bool {
+    IS_TAKING_OVER.load(Ordering::Relaxed)
+}
+
+/// This process is to take over from the one that started it.
+pub(crate) struct Successor(Channel);
+
+impl Successor {
+    /// Returns this process's task to take over, if it has it. The first node that starts in the
+    /// process has it.
+    ///
+    /// # Errors
+    /// If the standard input is not the way to the old process.
+    pub(crate) fn of_this_process() -> io::Result<Option<Self>> {
+        static IS_TAKEN: AtomicBool = AtomicBool::new(false);
+        let parent = std::env::var(VARIABLE).ok().and_then(|pid| pid.parse::<u32>().ok());
+        if parent != Some(parent_id()) || IS_TAKEN.swap(true, Ordering::Relaxed) {
+            return Ok(None);
+        }
+        IS_TAKING_OVER.store(true, Ordering::Relaxed);
+        let socket = io::stdin().as_fd().try_clone_to_owned()?;
+        Ok(Some(Self(Channel::new(UnixStream::from(socket)))))
+    }
+
+    /// Asks whether a program with these room types may take over.
+    ///
+    /// # Errors
+    /// If it may not, or the old process is gone.
+    pub(crate) fn greet(&mut self, room_types: Vec<String>) -> io::Result<()> {
+        let pid = std::process::id();
+        self.0.send(&Message::Hello { version: VERSION, pid, room_types })?;
+        match self.receive()? {
+            Message::Accept => Ok(()),
+            other => Err(unexpected(&other)),
+        }
+    }
+
+    /// Waits for all that is to go on here. The old process has given up what only one can have.
+    ///
+    /// # Errors
+    /// If the old process goes on, or is gone.
+    pub(crate) fn inherit(&mut self) -> io::Result<Inherited> {
+        let (mut rooms, mut sessions, mut begun) = (Vec::new(), Vec::new(), Vec::new());
+        loop {
+            match self.receive()? {
+                Message::Part { of, is_last, bytes: Bytes(bytes) } => {
+                    begun.extend(bytes);
+                    if is_last {
+                        let whole = std::mem::take(&mut begun);
+                        match of {
+                            Piece::Room => rooms.push(whole),
+                            Piece::Session => sessions.push(whole),
+                        }
+                    }
+                }
+                Message::All { now, secret, listeners } => {
+                    let received = Instant::now();
+                    let sockets = self.0.receive_sockets(listeners.len(), STEP_MAX)?;
+                    let of = sockets.into_iter().zip(&listeners);
+                    let listeners = of.map(|(socket, of)| listener(socket, of.service));
+                    let listeners = listeners.collect::<io::Result<_>>()?;
+                    let now = Duration::from_nanos(now);
+                    return Ok(Inherited { rooms, sessions, secret, listeners, now, received });
+                }
+                other => return Err(unexpected(&other)),
+            }
+        }
+    }
+
+    /// Says that all is here, and waits until it may begin.
+    ///
+    /// # Errors
+    /// If the old process goes on, or is gone.
+    pub(crate) fn hold(&mut self) -> io::Result<()> {
+        self.0.send(&Message::Holds)?;
+        match self.receive()? {
+            Message::Commit => Ok(()),
+            other => Err(unexpected(&other)),
+        }
+    }
+
+    /// Says that this process serves.
+    pub(crate) fn serves(&mut self) -> io::Result<()> {
+        IS_TAKING_OVER.store(false, Ordering::Relaxed);
+        self.0.send(&Message::Serves)
+    }
+
+    /// Says why this process can't take over.
+    pub(crate) fn refuse(&mut self, why: &str) {
+        if let Err(error) = self.0.send(&Message::Refuse { why: why.to_owned() }) {
+            log::debug!("the old process did not hear of it: {error}");
+        }
+    }
+
+    fn receive(&mut self) -> io::Result<Message> {
+        let failed = |error: io::Error| {
+            let text = format!("the process that this one was to replace is not heard: {error}");
+            io::Error::new(error.kind(), text)
+        };
+        match self.0.receive(STEP_MAX).map_err(failed)? {
+            Message::Refuse { why } => Err(io::Error::other(format!("there is no upgrade: {why}"))),
+            message => Ok(message),
+        }
+    }
+}
+
+fn listener(socket: OwnedFd, service: Option<u32>) -> io::Result<InheritedListener> {
+    let socket = TcpListener::from(socket);
+    let address = socket.local_addr()?;
+    let service = service.map(|number| number as u16);
+    Ok(InheritedListener { socket, address, service })
+}
+
+fn unexpected(message: &Message) -> io::Error {
+    io::Error::other(format!("the process that this one was to replace said {message:?}"))
+}
