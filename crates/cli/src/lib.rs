@@ -14,6 +14,8 @@ mod saves;
 pub mod schema;
 mod schemas;
 mod serve;
+#[cfg(target_os = "linux")]
+mod upgrade;
 
 use std::ffi::OsString;
 use std::io::{self, Write};
@@ -131,9 +133,11 @@ fn run(
             let words: Vec<_> = words.collect();
             Ok(playfield_measure::node::run(&words, |config| make(config, Purpose::Measure))?)
         }
+        #[cfg(target_os = "linux")]
+        "upgrade" => upgrade::run(parser, program, out),
         "help" => help(parser, program, out),
         other => Err(Usage(format!(
-            "unknown command {other:?}; the commands are serve, capacity, profile, schema, generate, saves, help"
+            "unknown command {other:?}; the commands are serve, upgrade, capacity, profile, schema, generate, saves, help"
         ))
         .into()),
     }
@@ -152,9 +156,11 @@ fn help(parser: &mut lexopt::Parser, program: &str, out: &mut dyn Write) -> Resu
             "schema" => schema::help(program),
             "generate" => generate::help(program),
             "saves" => saves::help(program),
+            #[cfg(target_os = "linux")]
+            "upgrade" => upgrade::help(program),
             other => {
                 let text = format!(
-                    "no help for {other:?}; there is help for serve, capacity, profile, schema, generate, saves"
+                    "no help for {other:?}; there is help for serve, upgrade, capacity, profile, schema, generate, saves"
                 );
                 return Err(Usage(text).into());
             }
@@ -171,6 +177,7 @@ Usage: {program} [COMMAND] [OPTIONS]
 
 Commands:
   serve                 serve until interrupted; the default
+  upgrade               replace a running process by a new one; the match goes on
   capacity ROOM_TYPE    measure what rooms cost, and say how many a machine carries
   profile ROOM_TYPE     run a room, and say what its fields cost
   schema                print the schemas of this program's room types, as JSON

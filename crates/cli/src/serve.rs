@@ -86,6 +86,8 @@ pub(crate) fn run(
     let config = flags.config(variables)?;
 
     log_to_stderr(config.log);
+    #[cfg(target_os = "linux")]
+    crate::upgrade::hold_signal()?;
     let running = make(config)?.start()?;
     let stopper = running.stopper();
     let is_stopping = AtomicBool::new(false);
@@ -93,6 +95,10 @@ pub(crate) fn run(
         if is_stopping.swap(true, Ordering::Relaxed) { exit_at_once() } else { stopper.stop() }
     };
     ctrlc::set_handler(stop).map_err(io::Error::other)?;
+    // A node serves without it, too.
+    #[cfg(target_os = "linux")]
+    let _orders = crate::upgrade::Orders::take(&running.handle())
+        .inspect_err(|error| log::warn!("`upgrade` does not reach this process: {error}"));
     // A node keeps serving if its output can't be written.
     let _ = announce(&running, out);
     Ok(running.wait()?)

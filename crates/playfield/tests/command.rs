@@ -33,6 +33,8 @@ const TESTS: &[(&str, fn())] = &[
     ("copies_of_saves_are_listed_and_restored", copies_of_saves_are_listed_and_restored),
     ("a_schema_is_read_over_tls", a_schema_is_read_over_tls),
     ("it_serves_until_it_is_stopped", it_serves_until_it_is_stopped),
+    #[cfg(target_os = "linux")]
+    ("it_is_replaced_by_a_new_process_of_it", it_is_replaced_by_a_new_process_of_it),
     ("a_room_that_prints_is_served", a_room_that_prints_is_served),
     ("a_log_that_cannot_be_written_ends_nothing", a_log_that_cannot_be_written_ends_nothing),
     ("a_node_that_fails_says_so_in_its_status", a_node_that_fails_says_so_in_its_status),
@@ -51,7 +53,8 @@ const UNPREPARED: &str = "TROUBLE_UNPREPARED";
 fn main() -> ExitCode {
     match std::env::args().nth(1).as_deref() {
         Some(
-            "serve" | "capacity" | "profile" | "schema" | "generate" | "saves" | "help" | "bench",
+            "serve" | "upgrade" | "capacity" | "profile" | "schema" | "generate" | "saves" | "help"
+            | "bench",
         ) => {
             return server().run();
         }
@@ -341,7 +344,7 @@ fn help_names_the_program_and_its_commands() {
         assert!(text(&output.stdout).starts_with(&usage), "{}", text(&output.stdout));
     }
     let help = text(&output(&["help"]).stdout);
-    for command in ["serve", "capacity", "profile", "schema", "generate", "help"] {
+    for command in ["serve", "upgrade", "capacity", "profile", "schema", "generate", "help"] {
         assert!(help.contains(&format!("\n  {command} ")), "{command}");
     }
     assert!(!help.contains("bench"), "{help}");
@@ -353,7 +356,7 @@ fn wrong_arguments_are_named() {
         (&["serve", "--verbose"], "--help lists the options"),
         (
             &["bench"],
-            "\"bench\"; the commands are serve, capacity, profile, schema, generate, saves, help",
+            "\"bench\"; the commands are serve, upgrade, capacity, profile, schema, generate, saves, help",
         ),
         (&["schema", "tcp://127.0.0.1"], "a URL and a room type"),
         (&["capacity"], "name a room type"),
@@ -709,6 +712,43 @@ fn it_serves_until_it_is_stopped() {
     client.read_to_string(&mut answer).expect("it answers, and closes");
     assert!(answer.starts_with("HTTP/1.1 404 "), "{answer}");
     assert_eq!(node.stop(), Some(0));
+}
+
+/// By the command, and then by a signal.
+#[cfg(target_os = "linux")]
+fn it_is_replaced_by_a_new_process_of_it() {
+    let mut node = Node::start(&["serve", "--listen=127.0.0.1:0"], Stdio::null(), "info");
+    let pid = node.process.id();
+    let ordered = output(&["upgrade", "--pid", &pid.to_string()]);
+    let said = text(&ordered.stdout);
+    assert!(ordered.status.success(), "{}", text(&ordered.stderr));
+    let second = said.strip_prefix("process ").and_then(|said| said.split(' ').next());
+    let second: i32 = second.and_then(|pid| pid.parse().ok()).expect("it names the process");
+    assert!(said.contains(" has taken over 0 rooms and 0 sessions; "), "{said}");
+    assert!(node.process.wait().expect("it ends").success());
+    let announced = |node: &mut Node| {
+        let mut line = String::new();
+        node.output.read_line(&mut line).expect("its successor has the same output");
+        assert_eq!(line.trim(), format!("listening on {}", node.address));
+    };
+    announced(&mut node);
+    let second = Pid::from_raw(second).expect("a process");
+    kill_process(second, Signal::USR2).expect("it runs");
+    announced(&mut node);
+    assert_eq!(node.play(async |room| room.request(Print {}).await).ok(), Some(true));
+    let refused = output(&["upgrade", "--pid", &pid.to_string()]);
+    assert_eq!(refused.status.code(), Some(1));
+    assert!(text(&refused.stderr).starts_with("no process is reached by "));
+    // The third is the child of nobody here.
+    let third = std::fs::read_dir("/proc").expect("processes").filter_map(|entry| {
+        let pid: i32 = entry.ok()?.file_name().to_str()?.parse().ok()?;
+        let variable = format!("UPGRADES_PLAYFIELD_PID={}", second.as_raw_nonzero());
+        let variables = std::fs::read(format!("/proc/{pid}/environ")).ok()?;
+        variables.split(|byte| *byte == 0).any(|of| of == variable.as_bytes()).then_some(pid)
+    });
+    for pid in third.filter_map(Pid::from_raw) {
+        kill_process(pid, Signal::TERM).expect("it runs");
+    }
 }
 
 fn a_room_that_prints_is_served() {
