@@ -8,7 +8,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::task::Poll;
-use std::thread::{self, JoinHandle};
+use std::thread;
 
 use playfield_room::{Completion, Error, InternalMessage, Job, Mail, Task};
 use playfield_wire::ErrorCode;
@@ -28,7 +28,6 @@ use crate::shard::mail::ShardMail;
 pub(crate) struct Control {
     shared: Arc<SharedRuntime>,
     runtime: Handle,
-    stops: Arc<Notify>,
     queue: Arc<Queue>,
     tasks_max: usize,
     authentications_max: usize,
@@ -39,11 +38,11 @@ pub(crate) struct Control {
 /// The most threads that read files, or run what handlers pass to `spawn_blocking`.
 const BLOCKING_THREADS_MAX: usize = 64;
 
-/// Its threads.
+/// Its threads. Dropping them stops them: queued work is dropped, and each thread ends when its
+/// current task ends.
 pub(crate) struct ControlThreads {
     stops: Arc<Notify>,
     queue: Arc<Queue>,
-    threads: Vec<JoinHandle<()>>,
 }
 
 /// Computations that wait for a thread.
@@ -80,24 +79,23 @@ impl Control {
         let control = Self {
             shared: Arc::clone(&shared),
             runtime: runtime.handle().clone(),
-            stops: Arc::clone(&stops),
             queue: Arc::clone(&queue),
             tasks_max,
             authentications_max,
             decisions: AtomicU64::new(0),
         };
-        let mut threads = ControlThreads { stops, queue, threads: Vec::new() };
+        let threads = ControlThreads { stops, queue };
         let stops = Arc::clone(&threads.stops);
         let waits = thread::Builder::new().name("playfield-control".into());
-        threads.threads.push(waits.spawn(move || {
+        waits.spawn(move || {
             runtime.block_on(stops.notified());
             // Pending tasks are dropped with it.
             runtime.shutdown_background();
-        })?);
+        })?;
         for number in 0..compute_threads {
             let (queue, shared) = (Arc::clone(&threads.queue), Arc::clone(&shared));
             let computes = thread::Builder::new().name(format!("playfield-compute-{number}"));
-            threads.threads.push(computes.spawn(move || queue.work(&shared))?);
+            computes.spawn(move || queue.work(&shared))?;
         }
         Ok((control, threads))
     }
@@ -184,19 +182,11 @@ impl Background for Control {
     }
 }
 
-impl Drop for Control {
+impl Drop for ControlThreads {
     fn drop(&mut self) {
-        self.stops.notify_one();
-    }
-}
-
-impl ControlThreads {
-    /// Stops the threads. Queued work is dropped. Each thread ends when its current task ends.
-    pub(crate) fn stop(self) -> Vec<JoinHandle<()>> {
         self.stops.notify_one();
         self.queue.lock().stops = true;
         self.queue.changed.notify_all();
-        self.threads
     }
 }
 

@@ -1,11 +1,17 @@
 //! The shutdown of a node with rooms that have something to finish.
 
 use std::future::{pending, ready};
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::pin::Pin;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Mutex, PoisonError};
+use std::task::{self, Poll};
+use std::time::Duration;
 
-use crate::common::{Client, Heard, config};
+use crate::common::{Client, Heard, PATIENCE, config};
 
+use axum::body::{Body, Bytes};
 use playfield_room::{
     Completion, Context, EndReason, Loaded, Message, On, Result, Room, RoomType, Store, Stored,
     room,
@@ -183,4 +189,115 @@ fn a_shutdown_that_does_not_finish_is_an_error_that_says_what_is_left() {
          behind; see the log"
     );
     drop(ends);
+}
+
+/// A body that sends a piece, again and again, and ends after `pieces`.
+struct Pieces {
+    left: usize,
+    wait: Pin<Box<tokio::time::Sleep>>,
+}
+
+impl Pieces {
+    const EVERY: Duration = Duration::from_millis(20);
+
+    fn new(left: usize) -> Self {
+        Self { left, wait: Box::pin(tokio::time::sleep(Self::EVERY)) }
+    }
+}
+
+impl http_body::Body for Pieces {
+    type Data = Bytes;
+    type Error = std::convert::Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut task::Context<'_>,
+    ) -> Poll<Option<std::result::Result<http_body::Frame<Bytes>, Self::Error>>> {
+        if self.left == 0 {
+            return Poll::Ready(None);
+        }
+        std::task::ready!(self.wait.as_mut().poll(cx));
+        self.wait = Box::pin(tokio::time::sleep(Self::EVERY));
+        self.left -= 1;
+        Poll::Ready(Some(Ok(http_body::Frame::data("piece".into()))))
+    }
+}
+
+/// A node with a handler that takes its time, a stream, a stream without end and a large page; all
+/// say when they begin.
+fn slow_http(settings: &[(&str, &str)]) -> (Running, Receiver<()>) {
+    let (begins, begun) = sync_channel(9);
+    let begins = move || {
+        let _ = begins.send(());
+    };
+    let [slow, stream, endless] = std::array::from_fn(|_| begins.clone());
+    let server = Server::new(config(settings))
+        .route("GET", "/slow", async move || {
+            slow();
+            tokio::time::sleep(Duration::from_millis(300)).await;
+            "answered"
+        })
+        .route("GET", "/stream", async move || {
+            stream();
+            Body::new(Pieces::new(15))
+        })
+        .route("GET", "/endless", async move || {
+            endless();
+            Body::new(Pieces::new(usize::MAX))
+        })
+        .route("GET", "/large", async move || {
+            begins();
+            vec![b'x'; LARGE_BYTES]
+        });
+    (server.start().unwrap(), begun)
+}
+
+const LARGE_BYTES: usize = 30_000_000;
+
+fn begin(running: &Running, begun: &Receiver<()>, path: &str) -> TcpStream {
+    let mut stream = TcpStream::connect(running.local_addr()).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    stream.write_all(format!("GET {path} HTTP/1.1\r\nHost: x\r\n\r\n").as_bytes()).unwrap();
+    begun.recv_timeout(PATIENCE).expect("the handler begins");
+    stream
+}
+
+#[test]
+pub(crate) fn http_requests_under_way_are_answered_to_their_end() {
+    let (running, begun) = slow_http(&[("shards", "2"), ("timeouts.shutdown", "60s")]);
+    let mut clients = ["/slow", "/stream", "/large"].map(|path| begin(&running, &begun, path));
+    let mut idle = TcpStream::connect(running.local_addr()).unwrap();
+    idle.set_read_timeout(Some(PATIENCE)).unwrap();
+    idle.write_all(b"GET /none HTTP/1.1\r\nHost: x\r\n\r\n").unwrap();
+    let mut byte = [0];
+    idle.read_exact(&mut byte).unwrap();
+    running.stopper().stop();
+    let waits = std::thread::spawn(move || running.wait());
+    // Connections that wait for a request delay nothing.
+    idle.read_to_end(&mut Vec::new()).unwrap();
+    let [slow, stream, large] = &mut clients;
+    let all = |client: &mut TcpStream| {
+        let mut came = Vec::new();
+        client.read_to_end(&mut came).unwrap();
+        came
+    };
+    let large = all(large);
+    let head = large.windows(4).position(|end| end == b"\r\n\r\n").expect("a head") + 4;
+    assert_eq!(large.len() - head, LARGE_BYTES);
+    assert!(String::from_utf8(all(slow)).unwrap().ends_with("answered"));
+    let stream = String::from_utf8(all(stream)).unwrap();
+    assert_eq!(stream.matches("piece").count(), 15, "{stream}");
+    assert!(stream.ends_with("0\r\n\r\n"), "{stream}");
+    waits.join().unwrap().unwrap();
+}
+
+#[test]
+fn a_stream_without_end_does_not_keep_the_node() {
+    let (running, begun) = slow_http(&[("timeouts.shutdown", "100ms")]);
+    let mut client = begin(&running, &begun, "/endless");
+    running.stopper().stop();
+    running.wait().unwrap();
+    let mut came = Vec::new();
+    let _ = client.read_to_end(&mut came);
+    assert!(!came.ends_with(b"0\r\n\r\n"));
 }

@@ -166,13 +166,13 @@ impl Running {
         }
         self.leash.end();
         self.node.asks.end();
-        // Handlers that wait for rooms have their answers now.
+        // Handlers that wait for rooms have their answers now. Others still have their time.
         let left = deadline.saturating_duration_since(Instant::now());
         if self.http.take().is_some_and(|http| !http.end(left)) {
             log::warn!("HTTP requests that are not answered are dropped");
         }
         // A computation may take for ever; its thread ends after it, or with the process.
-        drop(self.control_threads.take().map(ControlThreads::stop));
+        drop(self.control_threads.take());
         // Both end with the leash, whatever the shards do.
         for thread in [self.watchdog.take(), self.reloader.take()].into_iter().flatten() {
             let _ = thread.join();
