@@ -38,7 +38,7 @@ mod timers;
 
 /// For hosts, which catch panics of other code too.
 #[doc(hidden)]
-pub use crate::core::guard::panic_text;
+pub use crate::core::guard::{caught, panic_text};
 pub use any_room::{Admission, AnyRoom, Entrant, InternalMessage, Mail, RoomSummary};
 pub use claims::Claims;
 pub use completion::Completion;

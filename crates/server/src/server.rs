@@ -176,8 +176,7 @@ impl Server {
     /// the [`NodeHandle`], and the client's address as `ConnectInfo<SocketAddr>`. If there are
     /// folders, they take the place of the router's fallback.
     ///
-    /// # Panics
-    /// Panics as [`Router::merge`] does, if it is called with two routers that overlap.
+    /// [`start`](Self::start) fails if two routers overlap, or each has a fallback.
     #[must_use]
     pub fn http(mut self, router: Router) -> Self {
         self.site.router(router);

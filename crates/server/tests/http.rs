@@ -502,6 +502,24 @@ fn what_cant_be_served_is_an_error_of_the_start() {
             "the path \"/\" has a page and a route",
         ),
         (server().route("FETCH", "/", async || ()), "the route FETCH /: the method is not"),
+        (
+            server().route("GET", "/rooms/:id", async || ()),
+            "the route GET /rooms/:id: a parameter is in braces: write {id} in place of \":id\"",
+        ),
+        (
+            server().route("GET", "/files/*rest", async || ()),
+            "a parameter is in braces: write {*rest} in place of \"*rest\"",
+        ),
+        (
+            server().route("GET", "/{*a}", async || ()).route("GET", "/{*a}/b", async || ()),
+            "the route /{*a}/b",
+        ),
+        (server().http(router("/a")).http(router("/a")), "`GET /a` already exists"),
+        (server().http(router("/a/{x}")).http(router("/a/{y}")), "\"/a/{y}\": "),
+        (
+            server().http(router("/a").fallback(get)).http(router("/b").fallback(get)),
+            "both have a fallback; ",
+        ),
         (server().folder("/", here.join("nothing")), "the folder "),
         (server().folder("/", here.join("index.html")), "it is not a folder"),
         (

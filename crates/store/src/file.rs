@@ -1,13 +1,11 @@
 //! The file: opened, and opened again after an error of the disk.
 
-use std::cell::Cell;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read as _};
-use std::panic::{AssertUnwindSafe, catch_unwind, set_hook, take_hook};
 use std::path::{Path, PathBuf};
-use std::sync::{Once, PoisonError, RwLock};
+use std::sync::{PoisonError, RwLock};
 
-use playfield_room::{StoreError, StoreErrorKind};
+use playfield_room::{StoreError, StoreErrorKind, caught};
 use redb::backends::FileBackend;
 use redb::{Database, DatabaseError, StorageBackend, StorageError, TableDefinition};
 
@@ -125,33 +123,6 @@ fn attempt(path: &Path, open: &Open) -> Result<Database, StoreError> {
             format!("the store {} is damaged: restore it from a backup ({panic})", path.display()),
         )),
     }
-}
-
-thread_local! {
-    /// A panic of this thread becomes an error, and is not reported by itself.
-    static IS_CAUGHT: Cell<bool> = const { Cell::new(false) };
-}
-
-/// Runs the database's code, which panics where a file is damaged. Returns what it panicked with,
-/// in one line; nothing else reports it.
-fn caught<T>(work: impl FnOnce() -> T) -> Result<T, String> {
-    static HOOK: Once = Once::new();
-    HOOK.call_once(|| {
-        let report = take_hook();
-        set_hook(Box::new(move |panic| {
-            if !IS_CAUGHT.get() {
-                report(panic);
-            }
-        }));
-    });
-    let before = IS_CAUGHT.replace(true);
-    let result = catch_unwind(AssertUnwindSafe(work));
-    IS_CAUGHT.set(before);
-    result.map_err(|panic| {
-        let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
-        let text = text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_default();
-        text.lines().map(str::trim).collect::<Vec<_>>().join(" ")
-    })
 }
 
 fn open_or_create(path: &Path, open: &Open) -> Result<Database, DatabaseError> {

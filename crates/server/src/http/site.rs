@@ -8,6 +8,7 @@ use axum::Router;
 use axum::extract::Request;
 use axum::handler::Handler;
 use axum::routing::{MethodFilter, MethodRouter, on};
+use playfield_room::caught;
 
 use super::folder::{self, Folder};
 use super::pages::{Pages, Readers};
@@ -31,7 +32,7 @@ const METHODS: [(&str, MethodFilter); 7] = [
 pub(crate) struct Site {
     pages: Pages,
     routes: Vec<Route>,
-    routers: Option<Router>,
+    routers: Vec<Router>,
     folders: Vec<Folder>,
 }
 
@@ -52,7 +53,7 @@ impl Site {
     pub(crate) fn is_empty(&self) -> bool {
         self.pages.is_empty()
             && self.routes.is_empty()
-            && self.routers.is_none()
+            && self.routers.is_empty()
             && self.folders.is_empty()
     }
 
@@ -104,10 +105,7 @@ impl Site {
 
     /// Adds a router of the program.
     pub(crate) fn router(&mut self, router: Router) {
-        self.routers = Some(match self.routers.take() {
-            Some(before) => before.merge(router),
-            None => router,
-        });
+        self.routers.push(router);
     }
 
     /// Adds a folder, or says why it can't be one.
@@ -155,12 +153,24 @@ impl Site {
             let folders = Arc::clone(&folders);
             async move { folder::answer(&folders, request).await }
         };
-        let behind = match routers {
-            // A router's own fallback stays, where no folder takes its place.
-            Some(router) if !has_folders => router,
-            Some(router) => router.fallback(files),
-            None => Router::new().fallback(files),
-        };
+        let mut routers = routers.into_iter();
+        let first = routers.next();
+        // A router's own fallback stays, where no folder takes its place.
+        let has_own = first.is_some() && !has_folders;
+        let mut behind = first.unwrap_or_default();
+        for router in routers {
+            // Axum has no other way to say that routers overlap.
+            behind = caught(|| behind.merge(router)).map_err(|why| {
+                format!(
+                    "the routers of Server::http can't be served together: {why}; give each path \
+                     and method to one of them, with the same names in braces, such as /{{id}}, \
+                     and a fallback to one"
+                )
+            })?;
+        }
+        if !has_own {
+            behind = behind.fallback(files);
+        }
         let mut by_path: BTreeMap<String, MethodRouter> = BTreeMap::new();
         for route in routes {
             let path = encoded(&route.path);
@@ -169,9 +179,8 @@ impl Site {
         }
         let mut router = Router::new();
         for (path, handlers) in by_path {
-            let added = guard("a route", || router.route(&path, handlers));
-            router = added.ok_or_else(|| {
-                format!("the route {path} can't be served beside the others; see the log")
+            router = caught(|| router.route(&path, handlers)).map_err(|why| {
+                format!("the route {path} can't be served beside the others: {why}")
             })?;
         }
         Ok(Built { pages, router: router.fallback_service(behind) })
@@ -191,6 +200,10 @@ fn check(path: &str) -> Result<(), String> {
                 let text = format!("{text:?} is neither a text nor one parameter, such as {{id}}");
                 return Err(text);
             }
+            if let Some((sign, name)) = text.split_at_checked(1).filter(|_| is_old(text)) {
+                let name = format!("{{{}{name}}}", sign.trim_start_matches(':'));
+                return Err(format!("a parameter is in braces: write {name} in place of {text:?}"));
+            }
             continue;
         };
         if name.trim_start_matches('*').is_empty() {
@@ -205,6 +218,11 @@ fn check(path: &str) -> Result<(), String> {
         names.push(name);
     }
     Ok(())
+}
+
+/// Returns whether a segment is a parameter as other routers write it, such as `:id` or `*rest`.
+fn is_old(segment: &str) -> bool {
+    segment.starts_with([':', '*'])
 }
 
 /// The name of a parameter, such as `id` of `{id}`.
