@@ -481,6 +481,12 @@ pub(crate) fn large_files_come_in_pieces_and_parts_of_them_too() {
         assert_eq!(answer.status(), 206);
         assert!(answer.body == expected, "{range}");
     }
+    for range in ["bytes=0-1,3-4", "bytes=0-1\r\nRange: bytes=3-4", "pages=1-2"] {
+        let answer = client.ask("GET /large.bin", &format!("Range: {range}\r\n"), "");
+        assert_eq!((answer.status(), answer.body.len()), (200, bytes.len()), "{range}");
+    }
+    let answer = client.ask("HEAD /large.bin", "Range: bytes=0-1\r\n", "");
+    assert_eq!((answer.status(), answer.header("Content-Length")), (200, Some("5000000")));
     let answer = client.ask("GET /large.bin", "Range: bytes=5000000-\r\n", "");
     assert_eq!((answer.status(), answer.header("Content-Range")), (416, Some("bytes */5000000")));
     let answer = client.ask("GET /large.bin", "Range: bytes=0-0\r\nIf-Range: \"x\"\r\n", "");
@@ -529,5 +535,36 @@ fn what_cant_be_served_is_an_error_of_the_start() {
     ] {
         let error = server.start().err().expect("it does not start").to_string();
         assert!(error.contains(expected), "{error}");
+    }
+}
+
+async fn get() {}
+
+fn router(path: &str) -> axum::Router {
+    axum::Router::new().route(path, axum::routing::get(get))
+}
+
+#[test]
+fn what_is_not_found_is_said_in_one_sentence() {
+    let folder = Folder::new();
+    for server in [
+        server().page("/page", "text/plain", ""),
+        server().route("GET", "/a", get),
+        server().http(router("/a")),
+        server().folder("/", folder.public()),
+        server().folder("/more", folder.public()).http(router("/a")),
+    ] {
+        let running = server.start().unwrap();
+        let mut client = Client::new(&running);
+        for path in ["/none", "/more/none"] {
+            let answer = client.get(path);
+            assert_eq!(
+                (answer.status(), answer.text()),
+                (404, "nothing is served at this path\n"),
+                "{path}"
+            );
+            assert!(answer.header("Content-Type").unwrap().starts_with("text/plain"));
+            assert_eq!(client.ask(&format!("HEAD {path}"), "", "").status(), 404);
+        }
     }
 }

@@ -12,7 +12,7 @@ use axum::http::header::{
     CONTENT_ENCODING, CONTENT_TYPE, ETAG, IF_MODIFIED_SINCE, IF_NONE_MATCH, IF_RANGE,
     LAST_MODIFIED, LOCATION, RANGE, VARY,
 };
-use axum::http::{HeaderValue, Method, StatusCode, Uri};
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use tokio::fs;
 use tower_http::services::ServeDir;
@@ -128,7 +128,11 @@ impl Folder {
 
     /// Sends a file, or a part of it, or says that the client has it already.
     async fn send(&self, place: &str, tag: &str, mut request: Request) -> Response {
+        let is_get = request.method() == Method::GET;
         let headers = request.headers_mut();
+        if !is_get || !asks_for_one_range(headers) {
+            headers.remove(RANGE);
+        }
         let known = headers.get(IF_NONE_MATCH).cloned();
         let since = headers.remove(IF_MODIFIED_SINCE);
         let same = headers.remove(IF_RANGE);
@@ -188,7 +192,7 @@ pub(super) async fn answer(folders: &[Folder], request: Request) -> Response {
         return (StatusCode::BAD_REQUEST, "the path is not validly encoded\n").into_response();
     };
     let Some(folder) = folders.iter().find(|folder| folder.holds(&segments)) else {
-        return (StatusCode::NOT_FOUND, "There is no such page here.\n").into_response();
+        return not_found();
     };
     if !matches!(*request.method(), Method::GET | Method::HEAD) {
         let allow = [("allow", "GET, HEAD")];
@@ -198,8 +202,17 @@ pub(super) async fn answer(folders: &[Folder], request: Request) -> Response {
     folder.answer(&segments, request).await
 }
 
-fn not_found() -> Response {
-    (StatusCode::NOT_FOUND, "there is no such file here\n").into_response()
+/// Returns whether a request may be answered with a part: one that asks for several parts, or in
+/// other units than bytes, gets the whole file.
+fn asks_for_one_range(headers: &HeaderMap) -> bool {
+    let mut values = headers.get_all(RANGE).iter();
+    let range = values.next().map_or(&b""[..], HeaderValue::as_bytes);
+    let is_bytes = range.get(..6).is_some_and(|unit| unit.eq_ignore_ascii_case(b"bytes="));
+    is_bytes && !range.contains(&b',') && values.next().is_none()
+}
+
+pub(super) fn not_found() -> Response {
+    (StatusCode::NOT_FOUND, "nothing is served at this path\n").into_response()
 }
 
 fn failed(place: &Path, error: &io::Error) -> Response {

@@ -11,7 +11,9 @@ use std::task::{Context, Poll};
 use axum::Router;
 use axum::body::{Body, Bytes};
 use axum::extract::ConnectInfo;
-use axum::http::header::{CONNECTION, HOST, RETRY_AFTER, TRANSFER_ENCODING, UPGRADE};
+use axum::http::header::{
+    CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, RETRY_AFTER, TRANSFER_ENCODING, UPGRADE,
+};
 use axum::http::request::Parts;
 use axum::http::uri::PathAndQuery;
 use axum::http::{HeaderValue, Method, Request, StatusCode, Version};
@@ -22,6 +24,7 @@ use hyper::body::Incoming;
 use tokio::time::{Instant, timeout, timeout_at};
 use tower::Service;
 
+use super::folder::not_found;
 use super::pages::Pages;
 use super::progress::Progress;
 use crate::addresses::{Address, BytesHeld, RequestUnderWay, Tally};
@@ -209,7 +212,7 @@ impl Limits {
         };
         let handling = Guarded(Some(Box::pin(handling)));
         let response = match timeout(node.config.http.answer_timeout, handling).await {
-            Ok(Some(Ok(response))) => response,
+            Ok(Some(Ok(response))) => explained(response),
             Ok(None) => failed(),
             Err(_) => {
                 origin.published.http.unavailable.fetch_add(1, Ordering::Relaxed);
@@ -299,14 +302,30 @@ fn websocket_head(parts: &Parts) -> Option<Vec<u8>> {
     Some(head)
 }
 
-/// Refuses a head that a proxy could take for another request.
-fn check_head(parts: &Parts) -> Result<(), Refused> {
-    let hosts = parts.headers.get_all(HOST).iter().count();
-    if hosts > 1 || hosts == 0 && parts.version != Version::HTTP_10 {
-        let text = format!("the request has {hosts} Host headers; it needs one\n");
-        return Err(Refused::new(StatusCode::BAD_REQUEST, text));
+/// Refuses targets that are no paths, which `CONNECT` and `OPTIONS *` have.
+fn check_target(parts: &Parts) -> Result<(), Refused> {
+    if parts.uri.path().starts_with('/') {
+        return Ok(());
     }
-    Ok(())
+    let method = &parts.method;
+    let text = format!("{method}: the target of the request is not a path, such as /\n");
+    Err(Refused::new(StatusCode::BAD_REQUEST, text))
+}
+
+/// Gives a 404 without a text the one that all others have, such as that of a router that has no
+/// route.
+fn explained(mut response: Response) -> Response {
+    let is_empty = response.body().size_hint().exact() == Some(0);
+    if response.status() == StatusCode::NOT_FOUND
+        && is_empty
+        && !response.headers().contains_key(CONTENT_TYPE)
+    {
+        let (parts, body) = not_found().into_parts();
+        *response.body_mut() = body;
+        response.headers_mut().remove(CONTENT_LENGTH);
+        response.headers_mut().extend(parts.headers);
+    }
+    response
 }
 
 fn too_slow(config: &Config) -> Refused {

@@ -13,7 +13,6 @@ use playfield_room::caught;
 use super::folder::{self, Folder};
 use super::pages::{Pages, Readers};
 use super::path::encoded;
-use crate::panics::guard;
 
 /// The methods that a route may have.
 const METHODS: [(&str, MethodFilter); 7] = [
@@ -299,7 +298,7 @@ mod tests {
             ("GET", "/own.txt", 200, "of the program"),
             ("GET", "/file.txt", 200, "a file"),
             ("POST", "/file.txt", 405, "this path takes GET and HEAD only\n"),
-            ("GET", "/none.txt", 404, "there is no such file here\n"),
+            ("GET", "/none.txt", 404, "nothing is served at this path\n"),
             ("GET", "/%2", 400, "the path is not validly encoded\n"),
         ];
         let requests = expected.map(|(method, path, ..)| (method, path));
