@@ -7,22 +7,27 @@ use std::task::Poll;
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
+use playfield_websocket::handshake::reject;
+use tokio::io::AsyncWriteExt;
 use tokio::sync::watch;
-use tokio::time::{Instant, sleep_until};
+use tokio::time::{Instant, sleep_until, timeout};
 
 use super::limits::Limits;
 use super::progress::Timeouts;
 use super::stream::Stream;
 use crate::config::Config;
+use crate::shard::connection::http::Refusal;
 
 /// The smallest buffer that hyper takes, in bytes.
 const BUFFER_BYTES_MIN: usize = 8 << 10;
 
 /// An event of a connection.
 enum Step {
-    Ended(hyper::Result<()>),
+    Ended,
     /// The connection is to return to its shard.
     Returns,
+    /// The next request is refused by its head.
+    Refused(Refusal),
     /// The client sends nothing more, and is taken for gone at this time.
     Leaves(Instant),
 }
@@ -40,8 +45,8 @@ pub(super) enum End {
     Closed,
     /// The client was too slow.
     Late,
-    /// A head was larger than `http.head_bytes`.
-    HeadTooLarge,
+    /// A request was refused by its head, with this status.
+    Refused(u16),
     /// The client asks for a WebSocket: it goes back to its shard, with the bytes behind the head.
     Returns(Box<Stream>, Vec<u8>),
 }
@@ -76,22 +81,23 @@ impl Protocol {
         let period = self.timeouts.period();
         let mut tick = std::pin::pin!(sleep_until(Instant::now() + period));
         let (mut is_ending, mut is_leaving) = (false, false);
-        loop {
+        let (stream, refusal) = loop {
             tokio::select! {
                 biased;
                 step = poll_fn(|cx| match Pin::new(&mut connection).poll(cx) {
-                    Poll::Ready(ended) => Poll::Ready(Step::Ended(ended)),
-                    Poll::Pending if progress.is_broken() => Poll::Ready(Step::Ended(Ok(()))),
+                    Poll::Ready(_) => Poll::Ready(Step::Ended),
+                    Poll::Pending if progress.is_broken() => Poll::Ready(Step::Ended),
                     Poll::Pending if origin.is_returning() => Poll::Ready(Step::Returns),
-                    Poll::Pending => match progress.leaves_at() {
-                        Some(at) if !is_leaving => Poll::Ready(Step::Leaves(at)),
+                    Poll::Pending => match (progress.take_refusal(), progress.leaves_at()) {
+                        (Some(refusal), _) => Poll::Ready(Step::Refused(refusal)),
+                        (None, Some(at)) if !is_leaving => Poll::Ready(Step::Leaves(at)),
                         _ => Poll::Pending,
                     },
                 }) => match step {
-                    Step::Ended(Err(error)) if error.is_parse_too_large() => {
-                        return End::HeadTooLarge;
+                    Step::Refused(refusal) => {
+                        break (connection.into_parts().io.into_inner(), refusal);
                     }
-                    Step::Ended(_) => return End::Closed,
+                    Step::Ended => return End::Closed,
                     Step::Returns => {
                         let parts = connection.into_parts();
                         return End::Returns(Box::new(parts.io.into_inner()), parts.read_buf.into());
@@ -112,6 +118,17 @@ impl Protocol {
                     tick.as_mut().reset(Instant::now() + period);
                 }
             }
-        }
+        };
+        // A client that does not read it can't be helped.
+        let _ = timeout(self.timeouts.request, refuse(stream, &refusal)).await;
+        End::Refused(refusal.status)
     }
+}
+
+/// Answers a request that is refused as the shard answers one, and ends the connection.
+async fn refuse(mut stream: Stream, refusal: &Refusal) -> std::io::Result<()> {
+    let mut response = Vec::new();
+    reject(&mut response, refusal.status, &format!("{}\n", refusal.text));
+    stream.write_all(&response).await?;
+    stream.shutdown().await
 }

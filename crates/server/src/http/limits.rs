@@ -180,7 +180,7 @@ impl Limits {
         begun: Instant,
     ) -> Result<(Response, Option<UnderWay>), Refused> {
         let Self { front, origin } = self;
-        check_head(&parts)?;
+        check_target(&parts)?;
         let node = front.handle.node();
         let now = front.handle.now();
         let client = self.client_of(&parts);

@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
+use crate::shard::connection::http::Refusal;
+
 /// The timeouts of a connection.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Timeouts {
@@ -58,6 +60,8 @@ struct State {
     /// Since when the client has read nothing of what waits for it.
     blocked_since: Option<Instant>,
     client: Client,
+    /// Why the next request is refused.
+    refusal: Option<Refusal>,
 }
 
 impl Progress {
@@ -68,6 +72,7 @@ impl Progress {
             since: Instant::now(),
             blocked_since: None,
             client: Client::Sends,
+            refusal: None,
         }))
     }
 
@@ -144,6 +149,17 @@ impl Progress {
     /// Returns whether bytes wait until the socket has space.
     pub(super) fn is_blocked(&self) -> bool {
         self.lock().blocked_since.is_some()
+    }
+
+    /// The next head is refused: no more requests are read.
+    pub(super) fn refuses(&self, refusal: Refusal) {
+        self.lock().refusal = Some(refusal);
+    }
+
+    /// Takes why the next request is refused, once all answers before it are written.
+    pub(super) fn take_refusal(&self) -> Option<Refusal> {
+        let mut state = self.lock();
+        if state.blocked_since.is_some() { None } else { state.refusal.take() }
     }
 
     /// Returns whether the connection has to end: the client is silent, or reads nothing.

@@ -92,13 +92,23 @@ impl Shared {
         tally.holds(CONNECTION_BYTES + tls.as_ref().map_or(0, |tls| tls.bytes()));
         let published = Arc::clone(&open.published);
         let progress = Arc::new(Progress::new());
-        let stream = Stream::new(socket, tls, input, Arc::clone(&progress), Arc::clone(&published));
+        let head_bytes_max = self.front.handle.node().config.http.head_bytes;
+        let stream = Stream::new(
+            socket,
+            tls,
+            input,
+            head_bytes_max,
+            Arc::clone(&progress),
+            Arc::clone(&published),
+        );
         let origin = Arc::new(Origin::new(peer, tally, progress, published));
         let limits = Limits { front: self.front, origin: Arc::clone(&origin) };
         match self.protocol.serve(stream, limits, self.ending).await {
             End::Closed | End::Late => {}
-            End::HeadTooLarge => {
-                open.published.http.heads_too_large.fetch_add(1, Ordering::Relaxed);
+            End::Refused(status) => {
+                if status == 431 {
+                    open.published.http.heads_too_large.fetch_add(1, Ordering::Relaxed);
+                }
             }
             End::Returns(stream, behind) => {
                 if let Some((mut input, tally)) = origin.take() {

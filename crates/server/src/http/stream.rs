@@ -2,6 +2,9 @@
 //!
 //! A shard may have read some of them, and the connection may have been handed over in the middle
 //! of a TLS record: the state of TLS keeps its beginning.
+//!
+//! Hyper gets one request at a time, once its head is found valid by the reader that the shards
+//! have: hyper's own is less strict.
 
 use std::cell::RefCell;
 use std::io::{self, ErrorKind};
@@ -14,6 +17,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 
 use super::progress::Progress;
+use crate::shard::connection::http::{Behind, parse_head};
 use crate::stats::Published;
 use crate::tls::TlsConnection;
 
@@ -29,6 +33,19 @@ thread_local! {
         RefCell::new((vec![0; READ_BYTES], Vec::new()));
 }
 
+/// The bytes that hyper may read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Due {
+    /// The next head, once it is there and valid.
+    Head,
+    /// This many: the rest of a request.
+    Bytes(u64),
+    /// All that come: the last request, or what was sent of one.
+    All,
+    /// None, because a head is refused.
+    Nothing,
+}
+
 /// A connection's socket, with its TLS.
 pub(super) struct Stream {
     socket: TcpStream,
@@ -37,6 +54,8 @@ pub(super) struct Stream {
     plaintext: Vec<u8>,
     /// The number of bytes of the plaintext that are read.
     taken: usize,
+    due: Due,
+    head_bytes_max: usize,
     /// The client sends nothing more.
     has_ended: bool,
     progress: Arc<Progress>,
@@ -49,10 +68,21 @@ impl Stream {
         socket: TcpStream,
         tls: Option<Box<TlsConnection>>,
         plaintext: Vec<u8>,
+        head_bytes_max: usize,
         progress: Arc<Progress>,
         published: Arc<Published>,
     ) -> Self {
-        Self { socket, tls, plaintext, taken: 0, has_ended: false, progress, published }
+        Self {
+            socket,
+            tls,
+            plaintext,
+            taken: 0,
+            due: Due::Head,
+            head_bytes_max,
+            has_ended: false,
+            progress,
+            published,
+        }
     }
 
     /// Takes the stream apart: the socket, its TLS, and plaintext that nobody has read.
@@ -64,7 +94,7 @@ impl Stream {
     /// Reads what the client sends while it waits for an answer: so an end of the connection is
     /// noticed, and the handler dropped.
     fn read_ahead(&mut self, cx: &mut Context<'_>) {
-        while !self.has_ended && self.plaintext.len() < AHEAD_BYTES_MAX {
+        while !self.has_ended && self.plaintext.len() - self.taken < AHEAD_BYTES_MAX {
             let before = self.plaintext.len();
             let Poll::Ready(read) = self.poll_more(cx) else { return };
             // A body may be waiting for just these bytes, or for the end.
@@ -77,6 +107,42 @@ impl Stream {
                 self.has_ended = true;
                 self.progress.ended();
             }
+        }
+    }
+
+    /// Reads the next head to its end, and learns how long its request is.
+    fn poll_head(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        loop {
+            let unread = &self.plaintext[self.taken..];
+            match parse_head(unread, self.head_bytes_max) {
+                Ok(Some((request, Behind::Length(bytes)))) => {
+                    self.due = Due::Bytes(bytes.saturating_add(request.head_bytes as u64));
+                    return Poll::Ready(Ok(()));
+                }
+                Ok(Some((_, Behind::Coded))) => {
+                    // The connection ends with its answer.
+                    self.due = Due::All;
+                    return Poll::Ready(Ok(()));
+                }
+                Ok(None) if self.has_ended => {
+                    self.due = Due::All;
+                    return Poll::Ready(Ok(()));
+                }
+                Ok(None) => {}
+                Err(refusal) => {
+                    self.due = Due::Nothing;
+                    self.progress.refuses(refusal);
+                    return Poll::Ready(Ok(()));
+                }
+            }
+            if !unread.is_empty() {
+                self.progress.received();
+            }
+            self.plaintext.drain(..self.taken);
+            self.taken = 0;
+            let before = self.plaintext.len();
+            ready!(self.poll_more(cx))?;
+            self.has_ended = self.plaintext.len() == before;
         }
     }
 
@@ -154,15 +220,26 @@ impl AsyncRead for Stream {
     ) -> Poll<io::Result<()>> {
         let this = &mut *self;
         let before = buffer.filled().len();
+        if matches!(this.due, Due::Head | Due::Bytes(0)) {
+            this.due = Due::Head;
+            ready!(this.poll_head(cx))?;
+        }
+        let due = match this.due {
+            Due::Bytes(bytes) => usize::try_from(bytes).unwrap_or(usize::MAX),
+            Due::All => usize::MAX,
+            // The connection answers, and ends.
+            Due::Head | Due::Nothing => return Poll::Pending,
+        };
         if this.plaintext.is_empty() && !this.has_ended {
-            match this.tls {
-                None => ready!(Pin::new(&mut this.socket).poll_read(cx, buffer))?,
-                Some(_) => ready!(this.poll_decrypt(cx))?,
+            if this.tls.is_none() && due >= buffer.remaining() {
+                ready!(Pin::new(&mut this.socket).poll_read(cx, buffer))?;
+            } else {
+                ready!(this.poll_more(cx))?;
             }
         }
         if !this.plaintext.is_empty() {
             let rest = &this.plaintext[this.taken..];
-            let bytes = rest.len().min(buffer.remaining());
+            let bytes = rest.len().min(buffer.remaining()).min(due);
             buffer.put_slice(&rest[..bytes]);
             this.taken += bytes;
             if this.taken == this.plaintext.len() {
@@ -171,6 +248,9 @@ impl AsyncRead for Stream {
             }
         }
         let bytes = buffer.filled().len() - before;
+        if let Due::Bytes(due) = &mut this.due {
+            *due -= bytes as u64;
+        }
         if bytes > 0 {
             this.progress.received();
             add(&this.published.http.bytes_in, bytes);

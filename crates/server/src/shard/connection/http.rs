@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use playfield_websocket::handshake::Request;
+use playfield_websocket::handshake::{Head, HeadLimits, Request, parse_request};
 
 use crate::addresses::{Crowded, Tally};
 use crate::node::Node;
@@ -21,6 +21,74 @@ pub(crate) struct HandedOver {
     pub(crate) tally: Tally,
     /// The bytes that were read.
     pub(crate) input: Vec<u8>,
+}
+
+/// The bytes behind the head of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Behind {
+    /// A body of this length, then the next head.
+    Length(u64),
+    /// A body in a transfer coding, which says where it ends.
+    Coded,
+}
+
+/// Why a request is refused by its head.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Refusal {
+    pub(crate) status: u16,
+    pub(crate) text: String,
+}
+
+/// Reads the head at the front of the input; `None` if more of it is to come. The first head of a
+/// connection and later ones are read by this.
+pub(crate) fn parse_head(
+    input: &[u8],
+    head_bytes_max: usize,
+) -> Result<Option<(Request<'_>, Behind)>, Refusal> {
+    let limits = HeadLimits { head_bytes_max, ..HeadLimits::default() };
+    match parse_request(input, &limits) {
+        Ok(Head::Partial) => Ok(None),
+        Ok(Head::Complete(request)) => {
+            let checked = check_host(&request).and_then(|()| behind(&request));
+            let behind = checked.map_err(|text| Refusal { status: 400, text })?;
+            Ok(Some((request, behind)))
+        }
+        Err(error) => Err(Refusal { status: error.status(), text: error.to_string() }),
+    }
+}
+
+/// Refuses bytes that no host and port have (RFC 3986, 3.2).
+fn check_host(request: &Request<'_>) -> Result<(), String> {
+    let may_be = |byte: &u8| byte.is_ascii_alphanumeric() || b"-._~!$&'()*+,;=:[]%".contains(byte);
+    match request.values("Host").find(|host| !host.iter().all(may_be)) {
+        Some(host) => Err(invalid("Host", host)),
+        None => Ok(()),
+    }
+}
+
+/// Refuses what two readers could take for bodies of different lengths (RFC 9112, 6.1 and 6.3).
+fn behind(request: &Request<'_>) -> Result<Behind, String> {
+    let is_coded = request.values("Transfer-Encoding").next().is_some();
+    let lengths: Vec<&[u8]> = request.values("Content-Length").collect();
+    match lengths[..] {
+        [] if is_coded => Ok(Behind::Coded),
+        _ if is_coded => Err("the request has Content-Length beside Transfer-Encoding".into()),
+        [] => Ok(Behind::Length(0)),
+        [length] => {
+            let digits = std::str::from_utf8(length).ok().filter(|text| !text.starts_with('+'));
+            let length_read = digits.and_then(|text| text.parse().ok());
+            length_read.map(Behind::Length).ok_or_else(|| invalid("Content-Length", length))
+        }
+        _ => {
+            let count = lengths.len();
+            Err(format!("the request has {count} Content-Length headers; send one"))
+        }
+    }
+}
+
+fn invalid(header: &str, value: &[u8]) -> String {
+    let start = value[..value.len().min(64)].escape_ascii();
+    format!("{header} has the invalid value \"{start}\"")
 }
 
 /// The answer to a WebSocket handshake that is refused because of a limit.

@@ -3,14 +3,14 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use playfield_websocket::handshake::{self, Head, HeadLimits, Request, Upgrade};
+use playfield_websocket::handshake::{self, Request, Upgrade};
 use playfield_websocket::{Agreed, Decoder, Deflate, Role};
 
 use crate::config::Origin;
 use crate::service::Closed;
 use crate::shard::connection::carrier::Carrier;
 use crate::shard::connection::deflated::Deflated;
-use crate::shard::connection::http::{HandedOver, Http, client_of, crowded};
+use crate::shard::connection::http::{HandedOver, Http, Refusal, client_of, crowded, parse_head};
 use crate::shard::connection::transport::{Framing, Input, websocket_limits};
 use crate::shard::connection::{Connection, SocketChange};
 use crate::shard::env::SHUTTING_DOWN;
@@ -24,28 +24,19 @@ impl Outlet<'_> {
     pub(in crate::shard) fn handle_http(&mut self, key: ConnectionKey, input: &[u8]) -> usize {
         let node = Arc::clone(&self.env.node);
         let head_bytes_max = node.config.http.head_bytes;
-        let limits = HeadLimits { head_bytes_max, ..HeadLimits::default() };
-        match handshake::parse_request(input, &limits) {
-            Ok(Head::Partial) => 0,
-            Ok(Head::Complete(request)) => {
-                let has = |name| request.values(name).next().is_some();
+        match parse_head(input, head_bytes_max) {
+            Ok(None) => 0,
+            Ok(Some((request, _))) => {
                 if let Some(upgrade) = &request.upgrade {
                     self.upgrade(key, &request, upgrade);
                     return request.head_bytes;
                 }
-                if has("Transfer-Encoding") && has("Content-Length") {
-                    // Two readers may see different ends of it (RFC 9112, 6.1).
-                    let text = "the request has Content-Length beside Transfer-Encoding";
-                    self.refuse_http(key, 400, text);
-                } else {
-                    self.hand_over(key, input);
-                }
+                self.hand_over(key, input);
                 input.len()
             }
-            Err(error) => {
-                let is_too_large = error.status() == 431;
-                self.env.counters.http_heads_too_large += u64::from(is_too_large);
-                self.refuse_http(key, error.status(), &error.to_string());
+            Err(Refusal { status, text }) => {
+                self.env.counters.http_heads_too_large += u64::from(status == 431);
+                self.refuse_http(key, status, &text);
                 input.len()
             }
         }
