@@ -288,6 +288,40 @@ fn a_client_that_is_gone_holds_no_handler() {
     }
 }
 
+/// A body that never ends, and has nothing to send for now.
+struct Quiet;
+
+impl http_body::Body for Quiet {
+    type Data = axum::body::Bytes;
+    type Error = std::convert::Infallible;
+
+    fn poll_frame(
+        self: std::pin::Pin<&mut Self>,
+        _: &mut std::task::Context<'_>,
+    ) -> std::task::Poll<Option<Result<http_body::Frame<Self::Data>, Self::Error>>> {
+        std::task::Poll::Pending
+    }
+}
+
+#[test]
+fn a_stream_is_under_way_until_it_ends_and_the_refusal_says_so() {
+    for (setting, status) in [("http.requests.total", 503), ("http.requests.per_address", 429)] {
+        let none = ("limits.address.trusted", "");
+        let running = Server::new(config(&[(setting, "1"), none, ("timeouts.shutdown", "100ms")]))
+            .route("GET", "/stream", async || axum::body::Body::new(Quiet))
+            .page("/page", "text/plain", "a page")
+            .start()
+            .unwrap();
+        let (mut viewer, mut other) = (Client::new(&running), Client::new(&running));
+        assert_eq!(viewer.get("/stream").status(), 200);
+        let answer = other.get("/stream");
+        assert_eq!(answer.status(), status);
+        let expected = [setting, "1 requests", "streams and files that are being sent included"];
+        assert!(expected.iter().all(|text| answer.text().contains(text)), "{}", answer.text());
+        assert_eq!(other.get("/page").text(), "a page");
+    }
+}
+
 /// The end of a client.
 enum Leaves {
     Resets,

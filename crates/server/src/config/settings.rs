@@ -217,7 +217,8 @@ group! {
         answer_timeout: Duration = "30s", WAITS;
         /// Time that a connection may be idle between requests.
         idle_timeout: Duration = "1m", WAITS;
-        /// Maximum requests that wait for a handler or a file at once.
+        /// Maximum requests under way at once: those that wait for a handler or a file, and those
+        /// whose answer, such as a file or a stream, is not sent to its end.
         requests: Quota = "{ total = 4096, per_address = 1024 }", [1..=1_000_000, 1..=1_000_000];
     }
 }

@@ -36,7 +36,7 @@ use crate::proxy::{Client, forwarded};
 use crate::shard::connection::address::Unnamed;
 use crate::stats::{HttpCounters, Published};
 
-/// Requests that wait for a handler or a file.
+/// Requests that wait for a handler or a file, or whose answer is being sent.
 pub(crate) struct Requests {
     load: Arc<AtomicUsize>,
     requests_max: usize,
@@ -245,15 +245,18 @@ impl Limits {
         let (status, text) = match full {
             Full::Node => {
                 let max = config.http.requests.total;
-                let text =
-                    format!("http.requests.total: {max} requests are waiting already; try again\n");
+                let text = format!(
+                    "http.requests.total: {max} requests are under way already, streams and \
+                         files that are being sent included; try again\n"
+                );
                 (StatusCode::SERVICE_UNAVAILABLE, text)
             }
             Full::Address => {
                 let max = config.http.requests.per_address;
                 let text = format!(
-                    "http.requests.per_address: {max} requests from your address are waiting \
-                     already; try again when some are answered\n"
+                    "http.requests.per_address: {max} requests from your address are under way \
+                     already, streams and files that are being sent included; try again when some \
+                     are answered\n"
                 );
                 (StatusCode::TOO_MANY_REQUESTS, text)
             }
