@@ -27,8 +27,8 @@ first one and the last three of each room, by number.
 
 list prints the keys of saved rooms, and how many copies each has. copies prints the numbers of a
 room's copies and their sizes, the oldest first. show prints a save, or a copy, as JSON;
-fields that the build which saved it lacked are marked \"(unknown)\". restore makes a copy
-the room's save; the present save becomes a copy.
+fields that the build which saved it lacked are marked \"(unknown)\". restore makes a copy the room's
+save; the present save becomes a copy. A room that is open meanwhile ends at its next save.
 "
     )
 }

@@ -64,7 +64,8 @@ pub mod identity {
 pub mod store {
     pub use playfield_room::copies;
     pub use playfield_room::{
-        Completion, Loaded, MemoryStore, Store, StoreError, StoreErrorKind, Stored,
+        Completion, Fence, Fences, Loaded, MemoryStore, Opened, Store, StoreError, StoreErrorKind,
+        Stored,
     };
     #[cfg(feature = "store")]
     pub use playfield_store::{DiskOptions, DiskStore};

@@ -616,7 +616,9 @@ fn copies_of_saves_are_listed_and_restored() {
     };
     let saved = playfield::save(&shelf);
     let store = DiskStore::open(&path).expect("a store");
-    runtime.block_on(store.save_and_wait("shelf", "a@b", saved.clone())).expect("it is saved");
+    let fence = runtime.block_on(store.open("shelf", "a@b")).expect("it is opened").fence;
+    let saving = store.save_and_wait("shelf", "a@b", fence, saved.clone());
+    runtime.block_on(saving).expect("it is saved");
     drop(store);
 
     let listen = ([127, 0, 0, 1], 0).into();

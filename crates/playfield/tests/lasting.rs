@@ -10,7 +10,7 @@ use std::thread;
 
 use playfield::client::{self, Connection, Creation, Dynamic, Room as Joined};
 use playfield::prelude::*;
-use playfield::store::{Completion, DiskStore, Loaded, MemoryStore, Store, Stored};
+use playfield::store::{Completion, DiskStore, Fence, Loaded, MemoryStore, Opened, Store, Stored};
 use playfield::{Config, NodeHandle, Running};
 use serde_json::json;
 
@@ -93,15 +93,18 @@ impl Held {
 }
 
 impl Store for Held {
+    fn open(&self, room_type: &str, key: &str) -> Stored<Opened> {
+        self.after("open", self.saves.open(room_type, key))
+    }
     fn load(&self, room_type: &str, key: &str) -> Stored<Option<Loaded>> {
         self.after("load", self.saves.load(room_type, key))
     }
-    fn save(&self, room_type: &str, key: &str, bytes: Vec<u8>, done: Completion) {
-        let saved = self.after("save", self.saves.save_and_wait(room_type, key, bytes));
+    fn save(&self, room_type: &str, key: &str, fence: Fence, bytes: Vec<u8>, done: Completion) {
+        let saved = self.after("save", self.saves.save_and_wait(room_type, key, fence, bytes));
         thread::spawn(|| done.complete(runtime().block_on(saved)));
     }
-    fn remove(&self, room_type: &str, key: &str) -> Stored<()> {
-        self.after("remove", self.saves.remove(room_type, key))
+    fn remove(&self, room_type: &str, key: &str, fence: Fence) -> Stored<()> {
+        self.after("remove", self.saves.remove(room_type, key, fence))
     }
     fn keys(&self, room_type: &str, after: Option<&str>, limit: usize) -> Stored<Vec<String>> {
         self.after("keys", self.saves.keys(room_type, after, limit))
@@ -138,7 +141,7 @@ fn two_who_create_one_key_cause_one_load() {
     let (ann, bob) = runtime
         .block_on(async { (connect(&running, "Ann").await, connect(&running, "Bob").await) });
     let (ann, bob) = (runtime.spawn(enter(ann)), runtime.spawn(enter(bob)));
-    assert_eq!(says.recv(), Ok("load"));
+    assert_eq!(says.recv(), Ok("open"));
     gate.set(false);
     runtime.block_on(async {
         let (ann, bob) = (ann.await.unwrap(), bob.await.unwrap());
@@ -156,7 +159,7 @@ fn who_comes_after_a_creator_that_died_meanwhile_finds_the_room() {
     let runtime = runtime();
     let ann = runtime.block_on(connect(&running, "Ann"));
     let waits = runtime.spawn(enter(ann));
-    assert_eq!(says.recv(), Ok("load"));
+    assert_eq!(says.recv(), Ok("open"));
     waits.abort();
     assert!(runtime.block_on(waits).is_err());
     let bob = runtime.block_on(connect(&running, "Bob"));
@@ -172,7 +175,7 @@ fn who_comes_while_a_room_is_saved_at_its_end_finds_what_was_saved() {
     let running = start(store);
     let runtime = runtime();
     let ann = runtime.block_on(async { enter(connect(&running, "Ann").await).await });
-    assert_eq!(says.recv(), Ok("load"));
+    assert_eq!(says.recv(), Ok("open"));
     runtime.block_on(ann.request("Write", &json!({ "text": "Hello" }))).unwrap();
     gate.set(true);
     running.handle().close(ann.id(), "over").unwrap();
@@ -181,7 +184,7 @@ fn who_comes_while_a_room_is_saved_at_its_end_finds_what_was_saved() {
     let bob = runtime.spawn(enter(bob));
     gate.set(false);
     let bob = runtime.block_on(bob).unwrap();
-    assert_eq!(says.recv(), Ok("load"));
+    assert_eq!(says.recv(), Ok("open"));
     assert_ne!(ann.id(), bob.id());
     assert_eq!((&bob.state()["text"], &bob.state()["created"]), (&json!("Hello"), &json!(11)));
 }
@@ -249,19 +252,22 @@ struct Taken {
 }
 
 impl Store for Taken {
-    fn load(&self, room_type: &str, key: &str) -> Stored<Option<Loaded>> {
+    fn open(&self, room_type: &str, key: &str) -> Stored<Opened> {
         let less = |left: u32| left.checked_sub(1);
         if self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less).is_ok() {
             let other = Page { text: "another room's".into(), ..Page::default() };
             self.saves.set(room_type, key, playfield::save(&other));
         }
+        self.saves.open(room_type, key)
+    }
+    fn load(&self, room_type: &str, key: &str) -> Stored<Option<Loaded>> {
         self.saves.load(room_type, key)
     }
-    fn save(&self, room_type: &str, key: &str, bytes: Vec<u8>, done: Completion) {
-        self.saves.save(room_type, key, bytes, done);
+    fn save(&self, room_type: &str, key: &str, fence: Fence, bytes: Vec<u8>, done: Completion) {
+        self.saves.save(room_type, key, fence, bytes, done);
     }
-    fn remove(&self, room_type: &str, key: &str) -> Stored<()> {
-        self.saves.remove(room_type, key)
+    fn remove(&self, room_type: &str, key: &str, fence: Fence) -> Stored<()> {
+        self.saves.remove(room_type, key, fence)
     }
     fn keys(&self, room_type: &str, after: Option<&str>, limit: usize) -> Stored<Vec<String>> {
         self.saves.keys(room_type, after, limit)

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use crate::{Store, StoreError, StoreErrorKind};
+use crate::{Opened, Store, StoreError, StoreErrorKind};
 
 /// The number of copies kept of one room's saves. For a further one, the oldest but the first is
 /// removed: the first is of before all that other builds did.
@@ -93,8 +93,20 @@ async fn add_copy(
     if last > 0 && load_copy(store, room_type, key, last).await?.as_deref() == Some(&bytes[..]) {
         return Ok(last);
     }
-    store.save_and_wait(&copies_type(room_type), &name(key, last + 1), bytes).await?;
-    Ok(last + 1)
+    let of = copies_type(room_type);
+    let mut number = last + 1;
+    loop {
+        let name = name(key, number);
+        let Opened { fence, save } = store.open(&of, &name).await?;
+        if save.is_none() {
+            let saved = store.save_and_wait(&of, &name, fence, bytes).await;
+            store.close(&of, &name, fence);
+            return saved.map(|()| number);
+        }
+        // Another node has kept one meanwhile.
+        store.close(&of, &name, fence);
+        number += 1;
+    }
 }
 
 /// Removes copies beyond [`COPIES_MAX`], the oldest but the first.
@@ -106,14 +118,18 @@ async fn remove_beyond(
     let known = copies(store, room_type, key).await?;
     let of = copies_type(room_type);
     for number in known.iter().skip(1).take(known.len().saturating_sub(COPIES_MAX)) {
-        store.remove(&of, &name(key, *number)).await?;
+        let name = name(key, *number);
+        let fence = store.open(&of, &name).await?.fence;
+        let removed = store.remove(&of, &name, fence).await;
+        store.close(&of, &name, fence);
+        removed?;
         log::info!("copy {number} of {room_type} {key:?} gave way to newer copies");
     }
     Ok(())
 }
 
-/// Makes a copy a room's save again, and keeps a copy of the present one. No node may have the room
-/// open. Returns the number of that copy, if there was a save.
+/// Makes a copy a room's save again, and keeps a copy of the present one. A room that has the save
+/// open no longer owns it, and ends. Returns the number of that copy, if there was a save.
 ///
 /// # Errors
 /// If there is no such copy, or the store fails.
@@ -127,11 +143,18 @@ pub async fn restore_copy(
         let text = format!("{room_type} {key:?} has no copy {number}");
         return Err(StoreError::new(StoreErrorKind::Other, text));
     };
-    let replaced = match store.load(room_type, key).await? {
-        Some(present) => Some(add_copy(store, room_type, key, present.bytes).await?),
-        None => None,
-    };
-    store.save_and_wait(room_type, key, bytes).await?;
+    let Opened { fence, save } = store.open(room_type, key).await?;
+    let restored = async {
+        let replaced = match save {
+            Some(present) => Some(add_copy(store, room_type, key, present.bytes).await?),
+            None => None,
+        };
+        store.save_and_wait(room_type, key, fence, bytes).await?;
+        Ok(replaced)
+    }
+    .await;
+    store.close(room_type, key, fence);
+    let replaced = restored?;
     // Not before: the restored copy may be the one that is removed.
     remove_beyond(store, room_type, key).await?;
     Ok(replaced)

@@ -17,9 +17,11 @@ mod core;
 mod deferred;
 mod deferred_output;
 mod error;
+mod fences;
 pub mod frozen;
 mod key;
 mod life;
+mod memory_store;
 mod message;
 mod new_room;
 mod operation;
@@ -47,8 +49,10 @@ pub use context_state::{METADATA_BYTES_MAX, METADATA_MAX, PENDING_MAX, TIMERS_MA
 pub use core::HELD_MAIL_MAX;
 pub use deferred::{DEFERRED_MAX, Deferred};
 pub use error::{ERROR_TEXT_BYTES_MAX, Error, Result, room_full};
+pub use fences::Fences;
 pub use key::{KEY_BYTES_MAX, check_key, invisible, visible};
 pub use life::{EndReason, LeaveReason, Stage, Undone};
+pub use memory_store::MemoryStore;
 pub use message::{
     Answer, AskId, AskOf, Asks, CreatedBy, EventOf, Handle, Internal, InternalOf, MessageOf, On,
     OnePerUser, RATE_MULTIPLE, REFUSALS_MIN, Settings,
@@ -67,7 +71,7 @@ pub use reservation::{
 };
 pub use room::Room;
 pub use room_type::{Birth, Criteria, KeyOrigin, RoomType, Thaw, schema};
-pub use store::{Loaded, MemoryStore, Store, StoreError, StoreErrorKind, Stored};
+pub use store::{Fence, Loaded, Opened, Store, StoreError, StoreErrorKind, Stored};
 pub use timers::{TIMER_PERIOD_MIN, TimerId};
 
 /// For generated code only.

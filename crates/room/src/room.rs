@@ -131,6 +131,9 @@ use crate::{Context, EndReason, LeaveReason, Player, Result};
 ///   changes are lost, which is logged. A save that can't be read refuses all who join, and is left
 ///   as it is.
 ///
+/// - A save belongs to the room that opened it last, on whichever node. One that no longer owns its
+///   save ends at its next save, without a further call, and its players receive `room_closed`.
+///
 /// The state is encoded on the room's shard, about 1 ms for 1 MB. All else happens elsewhere. A room
 /// that panics is not saved: its last save stays.
 ///

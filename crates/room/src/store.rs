@@ -1,10 +1,8 @@
 //! The store of rooms' saves.
 
-use std::collections::BTreeMap;
 use std::fmt;
-use std::future::{Future, ready};
+use std::future::Future;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::Completion;
 
@@ -13,28 +11,58 @@ pub type Stored<T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + Send>>
 
 /// Keeps saves by room type and key. It outlives the process.
 ///
+/// A save has one owner, the room that has opened it last. [`open`](Self::open) hands out a
+/// [`Fence`], and only the newest one of a save may write it: a room that goes on by mistake, on a
+/// node that was cut off or beside the one that replaced it, overwrites nothing.
+///
 /// A call begins its work at once, whether or not a future is polled, and calls take effect in
-/// their order: a load returns what was saved before it. Calls must not block; they come from
-/// shards. A call that panics has failed, as one that ends in an error.
+/// their order: [`open`](Self::open) and [`load`](Self::load) return what was saved before them.
+/// Calls must not block; they come from shards. A call that panics has failed, as one that ends in
+/// an error.
 pub trait Store: Send + Sync {
-    /// The save of a room, or `None` if there is none. If the newest save is still on its way to
-    /// the disk, a store may return that one: see [`Loaded::is_durable`].
+    /// Opens the save of a room for a new owner, and returns it with a fence above all that were
+    /// handed out for this save. From then on, those are refused.
+    ///
+    /// If the newest save is still on its way to the disk, a store may return that one: see
+    /// [`Loaded::is_durable`].
+    fn open(&self, room_type: &str, key: &str) -> Stored<Opened>;
+
+    /// Notes that the owner with this fence is gone and writes nothing more, so that the store may
+    /// forget what it keeps for it. A store that keeps fences beside the saves has nothing to do.
+    fn close(&self, room_type: &str, key: &str, fence: Fence) {
+        let _ = (room_type, key, fence);
+    }
+
+    /// Returns the save of a room, or `None` if there is none, as [`open`](Self::open) does, but
+    /// leaves it to its owner: for tools.
     fn load(&self, room_type: &str, key: &str) -> Stored<Option<Loaded>>;
 
     /// Replaces the save of a room, and completes `done` when the save is durable: it is there
     /// after a crash of the process or the machine. After an error the save from before is still
     /// there.
-    fn save(&self, room_type: &str, key: &str, bytes: Vec<u8>, done: Completion);
+    ///
+    /// Fails with [`StoreErrorKind::Fenced`] if the fence is not the newest one that was handed out
+    /// for this save.
+    fn save(&self, room_type: &str, key: &str, fence: Fence, bytes: Vec<u8>, done: Completion);
 
     /// Saves as [`save`](Self::save) does; the future ends when the save is durable.
-    fn save_and_wait(&self, room_type: &str, key: &str, bytes: Vec<u8>) -> Stored<()> {
+    fn save_and_wait(
+        &self,
+        room_type: &str,
+        key: &str,
+        fence: Fence,
+        bytes: Vec<u8>,
+    ) -> Stored<()> {
         let (done, outcome) = Completion::awaited();
-        self.save(room_type, key, bytes, done);
+        self.save(room_type, key, fence, bytes, done);
         outcome
     }
 
-    /// Removes the save of a room, if there is one. The future ends when that is durable.
-    fn remove(&self, room_type: &str, key: &str) -> Stored<()>;
+    /// Removes the save of a room, if there is one. The future ends when that is durable. Its owner
+    /// may save again.
+    ///
+    /// Fails as [`save`](Self::save) does.
+    fn remove(&self, room_type: &str, key: &str, fence: Fence) -> Stored<()>;
 
     /// The keys of a room type's saves in order: those after `after`, at most `limit`. It may lack
     /// what is being saved.
@@ -50,6 +78,25 @@ pub trait Store: Send + Sync {
     fn release(&self) -> Result<(), StoreError> {
         Ok(())
     }
+
+    /// Returns whether several nodes may use the saves at a time.
+    fn is_shared(&self) -> bool {
+        false
+    }
+}
+
+/// The permission to write a save, until the save is opened again. Later fences of a save are
+/// greater.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Fence(pub u64);
+
+/// A save that was opened.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Opened {
+    /// The fence of the new owner.
+    pub fence: Fence,
+    /// The save, if there is one.
+    pub save: Option<Loaded>,
 }
 
 /// A save, as a [`Store`] loads it.
@@ -90,6 +137,10 @@ pub enum StoreErrorKind {
     Busy,
     /// Another process uses the store, or another store in this one.
     InUse,
+    /// The save was opened again since: the room that has this fence no longer owns it.
+    Fenced,
+    /// The store can't be reached now, such as a database that is restarted. Try again later.
+    Away,
     /// The disk is full.
     Full,
     /// The disk failed otherwise.
@@ -106,6 +157,17 @@ impl StoreError {
         Self { kind, text: text.into() }
     }
 
+    /// The error of a write with a fence that is not the newest one of its save.
+    #[must_use]
+    pub fn fenced(room_type: &str, key: &str, fence: Fence) -> Self {
+        let Fence(number) = fence;
+        let text = format!(
+            "the save of {room_type} {key:?} was opened again since: fence {number} is not the \
+             newest, and may not write it"
+        );
+        Self::new(StoreErrorKind::Fenced, text)
+    }
+
     /// Returns the kind of failure.
     #[must_use]
     pub fn kind(&self) -> StoreErrorKind {
@@ -120,80 +182,3 @@ impl fmt::Display for StoreError {
 }
 
 impl std::error::Error for StoreError {}
-
-/// A store in memory, for tests: what it keeps ends with the process. Clones share it.
-#[derive(Clone, Debug, Default)]
-pub struct MemoryStore(Arc<Mutex<Saves>>);
-
-/// By room type and key.
-type Saves = BTreeMap<(String, String), Vec<u8>>;
-
-impl MemoryStore {
-    /// An empty store.
-    #[must_use]
-    pub fn new() -> Self {
-        Self::default()
-    }
-
-    /// The number of saves.
-    #[must_use]
-    pub fn len(&self) -> usize {
-        self.with(|saves| saves.len())
-    }
-
-    /// Returns whether there are no saves.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
-    /// The save of a room.
-    #[must_use]
-    pub fn get(&self, room_type: &str, key: &str) -> Option<Vec<u8>> {
-        self.with(|saves| saves.get(&named(room_type, key)).cloned())
-    }
-
-    /// Sets the save of a room.
-    pub fn set(&self, room_type: &str, key: &str, bytes: Vec<u8>) {
-        self.with(|saves| drop(saves.insert(named(room_type, key), bytes)));
-    }
-
-    fn with<R>(&self, work: impl FnOnce(&mut Saves) -> R) -> R {
-        work(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
-    }
-}
-
-fn named(room_type: &str, key: &str) -> (String, String) {
-    (room_type.to_owned(), key.to_owned())
-}
-
-impl Store for MemoryStore {
-    fn load(&self, room_type: &str, key: &str) -> Stored<Option<Loaded>> {
-        Box::pin(ready(Ok(self.get(room_type, key).map(Loaded::from))))
-    }
-
-    fn save(&self, room_type: &str, key: &str, bytes: Vec<u8>, done: Completion) {
-        self.set(room_type, key, bytes);
-        done.complete(Ok(()));
-    }
-
-    fn remove(&self, room_type: &str, key: &str) -> Stored<()> {
-        self.with(|saves| drop(saves.remove(&named(room_type, key))));
-        Box::pin(ready(Ok(())))
-    }
-
-    fn keys(&self, room_type: &str, after: Option<&str>, limit: usize) -> Stored<Vec<String>> {
-        let found = self.with(|saves| {
-            let from = named(room_type, after.unwrap_or_default());
-            let from_here = saves.range(from..).map(|(name, _)| name);
-            from_here
-                .take_while(|(of, _)| of == room_type)
-                .map(|(_, key)| key)
-                .filter(|key| after != Some(key.as_str()))
-                .take(limit)
-                .cloned()
-                .collect()
-        });
-        Box::pin(ready(Ok(found)))
-    }
-}

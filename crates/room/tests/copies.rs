@@ -1,5 +1,6 @@
 //! Copies of saves in a store: how many are kept, and that none is lost where the store fails.
 
+use std::future::ready;
 use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,8 +10,8 @@ use std::time::Duration;
 use playfield_room::copies::{COPIES_MAX, copies, keep_copy, load_copy, restore_copy};
 use playfield_room::sim::{ROOM_TYPE, Sim};
 use playfield_room::{
-    Completion, EndReason, Loaded, MemoryStore, Room, Store, StoreError, StoreErrorKind, Stored,
-    room,
+    Completion, EndReason, Fence, Loaded, MemoryStore, Opened, Room, Store, StoreError,
+    StoreErrorKind, Stored, room,
 };
 use playfield_state::{List, State, load, save};
 
@@ -24,18 +25,21 @@ struct Limited {
 }
 
 impl Store for Limited {
+    fn open(&self, room_type: &str, key: &str) -> Stored<Opened> {
+        self.inner.open(room_type, key)
+    }
     fn load(&self, room_type: &str, key: &str) -> Stored<Option<Loaded>> {
         self.inner.load(room_type, key)
     }
-    fn save(&self, room_type: &str, key: &str, bytes: Vec<u8>, done: Completion) {
+    fn save(&self, room_type: &str, key: &str, fence: Fence, bytes: Vec<u8>, done: Completion) {
         if room_type != "town~copies" && self.is_full.load(Ordering::Relaxed) {
             let error = StoreError::new(StoreErrorKind::Other, "the disk is full");
             return done.complete(Err(error));
         }
-        self.inner.save(room_type, key, bytes, done);
+        self.inner.save(room_type, key, fence, bytes, done);
     }
-    fn remove(&self, room_type: &str, key: &str) -> Stored<()> {
-        self.inner.remove(room_type, key)
+    fn remove(&self, room_type: &str, key: &str, fence: Fence) -> Stored<()> {
+        self.inner.remove(room_type, key, fence)
     }
     fn keys(&self, room_type: &str, after: Option<&str>, limit: usize) -> Stored<Vec<String>> {
         self.inner.keys(room_type, after, limit)
@@ -51,7 +55,13 @@ async fn full_of_copies(store: &Arc<dyn Store>) {
     for number in 1..=COPIES_MAX as u8 {
         keep_copy(store, "town", "elm", vec![number; 8]).await.unwrap();
     }
-    store.save_and_wait("town", "elm", vec![9; 8]).await.unwrap();
+    put(store, "town", vec![9; 8]).await;
+}
+
+/// Replaces the save of a room.
+async fn put(store: &Arc<dyn Store>, room_type: &str, bytes: Vec<u8>) {
+    let fence = store.open(room_type, "elm").await.unwrap().fence;
+    store.save_and_wait(room_type, "elm", fence, bytes).await.unwrap();
 }
 
 #[test]
@@ -93,6 +103,56 @@ fn a_copy_that_cant_be_restored_is_still_there() {
         assert_eq!(copy, Some(vec![2; 8]));
         limited.is_full.store(false, Ordering::Relaxed);
         restore_copy(&store, "town", "elm", 2).await.unwrap();
+    });
+}
+
+#[test]
+fn a_copy_that_another_node_keeps_meanwhile_is_not_overwritten() {
+    /// Lists no copies, as before the other node kept one.
+    struct Early(MemoryStore);
+
+    impl Store for Early {
+        fn open(&self, room_type: &str, key: &str) -> Stored<Opened> {
+            self.0.open(room_type, key)
+        }
+        fn load(&self, room_type: &str, key: &str) -> Stored<Option<Loaded>> {
+            self.0.load(room_type, key)
+        }
+        fn save(&self, room_type: &str, key: &str, of: Fence, bytes: Vec<u8>, done: Completion) {
+            self.0.save(room_type, key, of, bytes, done);
+        }
+        fn remove(&self, room_type: &str, key: &str, fence: Fence) -> Stored<()> {
+            self.0.remove(room_type, key, fence)
+        }
+        fn keys(&self, _: &str, _: Option<&str>, _: usize) -> Stored<Vec<String>> {
+            Box::pin(ready(Ok(Vec::new())))
+        }
+    }
+
+    let saves = MemoryStore::new();
+    let (store, early): (Arc<dyn Store>, Arc<dyn Store>) =
+        (Arc::new(saves.clone()), Arc::new(Early(saves)));
+    wait(async {
+        assert_eq!(keep_copy(&store, "town", "elm", vec![1]).await.unwrap(), 1);
+        assert_eq!(keep_copy(&early, "town", "elm", vec![2]).await.unwrap(), 2);
+        assert_eq!(load_copy(&store, "town", "elm", 1).await.unwrap(), Some(vec![1]));
+    });
+}
+
+#[test]
+fn a_room_that_is_open_while_a_copy_is_restored_ends() {
+    let limited = Limited::default();
+    let store: Arc<dyn Store> = Arc::new(limited.clone());
+    let bytes = save(&old::Town::default());
+    wait(async { assert_eq!(keep_copy(&store, ROOM_TYPE, "elm", bytes.clone()).await, Ok(1)) });
+    let mut sim = open(&limited);
+    sim.room_mut().houses.push(old::House::default());
+    wait(async { assert_eq!(restore_copy(&store, ROOM_TYPE, "elm", 1).await, Ok(None)) });
+    sim.close(EndReason::Closed);
+    while sim.run_background() > 0 {}
+    assert!(sim.is_closed());
+    wait(async {
+        assert_eq!(store.load(ROOM_TYPE, "elm").await.unwrap().unwrap().bytes, bytes);
     });
 }
 
@@ -141,7 +201,7 @@ fn a_save_with_unknown_fields_is_copied_once_and_what_is_forgotten_is_logged() {
     let house = |color: &str| new::House { color: color.into(), size: 3 };
     let town = new::Town { houses: [house("red"), house("blue")].into_iter().collect() };
     let bytes = save(&town);
-    wait(async { store.save_and_wait(ROOM_TYPE, "elm", bytes.clone()).await.unwrap() });
+    wait(async { put(&store, ROOM_TYPE, bytes.clone()).await });
 
     let log = logged(|| {
         // A node that is killed before it saves the room reads the same save again.
@@ -184,7 +244,7 @@ fn what_is_forgotten_is_logged_at_most_once_a_minute_and_at_the_end() {
     let store: Arc<dyn Store> = Arc::new(limited.clone());
     let house = |size: u32| new::House { color: "red".into(), size };
     let town = new::Town { houses: (0..8).map(house).collect() };
-    wait(async { store.save_and_wait(ROOM_TYPE, "elm", save(&town)).await.unwrap() });
+    wait(async { put(&store, ROOM_TYPE, save(&town)).await });
     let mut sim = open(&limited);
     let remove = |sim: &mut Sim<old::Town>, seconds: u64| {
         sim.room_mut().houses.remove(0);
@@ -222,7 +282,7 @@ fn a_room_whose_save_cant_be_copied_is_not_created_and_its_save_is_left_as_it_is
     let store: Arc<dyn Store> = Arc::new(limited.clone());
     let town = new::Town { houses: [new::House::default()].into_iter().collect() };
     let bytes = save(&town);
-    wait(async { store.save_and_wait(ROOM_TYPE, "elm", bytes.clone()).await.unwrap() });
+    wait(async { put(&store, ROOM_TYPE, bytes.clone()).await });
     limited.is_full.store(true, Ordering::Relaxed);
     let log = logged(|| {
         let mut sim = Sim::<old::Town>::with_store(1, &(), "elm", limited.clone());

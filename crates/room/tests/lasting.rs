@@ -6,8 +6,9 @@ use std::time::Duration;
 
 use playfield_room::sim::{ROOM_TYPE, Sim};
 use playfield_room::{
-    Completion, Context, EndReason, Error, Handle, LeaveReason, Loaded, Mail, MemoryStore, Message,
-    On, Player, PlayerId, Result, Room, RoomType, Store, StoreError, StoreErrorKind, Stored, room,
+    Completion, Context, EndReason, Error, Fence, Handle, LeaveReason, Loaded, Mail, MemoryStore,
+    Message, On, Opened, Player, PlayerId, Result, Room, RoomType, Store, StoreError,
+    StoreErrorKind, Stored, room,
 };
 use playfield_state::{List, Map, State, load, save};
 use playfield_wire::ErrorCode;
@@ -114,6 +115,8 @@ enum Mood {
     PanickingAtOnce,
     /// Loads saves that are still on their way to the disk.
     Late,
+    /// Can't be reached.
+    Away,
 }
 
 /// A store that counts saves, and can fail.
@@ -123,10 +126,16 @@ struct Disk {
     mood: Arc<Mutex<(Mood, u32)>>,
     /// Saves that never end.
     stuck: Arc<Mutex<Vec<Completion>>>,
+    /// The fences that were closed.
+    closed: Arc<Mutex<Vec<Fence>>>,
 }
 
 fn full() -> StoreError {
     StoreError::new(StoreErrorKind::Full, "the disk is full")
+}
+
+fn away() -> StoreError {
+    StoreError::new(StoreErrorKind::Away, "the database is restarted")
 }
 
 impl Disk {
@@ -151,6 +160,7 @@ impl Disk {
         match self.mood() {
             Mood::Fine | Mood::Late => done(&self.saves),
             Mood::Full => Box::pin(ready(Err(full()))),
+            Mood::Away => Box::pin(ready(Err(away()))),
             Mood::Stuck => Box::pin(pending()),
             Mood::Panicking => Box::pin(async { panic!("the store is broken") }),
             Mood::PanickingAtOnce => panic!("the store is broken"),
@@ -159,16 +169,28 @@ impl Disk {
 }
 
 impl Store for Disk {
-    fn load(&self, room_type: &str, key: &str) -> Stored<Option<Loaded>> {
+    fn open(&self, room_type: &str, key: &str) -> Stored<Opened> {
         let is_durable = self.mood() != Mood::Late;
-        let found = self.now(|saves| saves.load(room_type, key));
-        Box::pin(async move { Ok(found.await?.map(|loaded| Loaded { is_durable, ..loaded })) })
+        let opened = self.now(|saves| saves.open(room_type, key));
+        Box::pin(async move {
+            let Opened { fence, save } = opened.await?;
+            Ok(Opened { fence, save: save.map(|save| Loaded { is_durable, ..save }) })
+        })
     }
-    fn save(&self, room_type: &str, key: &str, bytes: Vec<u8>, done: Completion) {
+    fn close(&self, room_type: &str, key: &str, fence: Fence) {
+        self.closed.lock().unwrap().push(fence);
+        assert!(self.mood() != Mood::PanickingAtOnce, "the store is broken");
+        self.saves.close(room_type, key, fence);
+    }
+    fn load(&self, room_type: &str, key: &str) -> Stored<Option<Loaded>> {
+        self.now(|saves| saves.load(room_type, key))
+    }
+    fn save(&self, room_type: &str, key: &str, fence: Fence, bytes: Vec<u8>, done: Completion) {
         self.mood.lock().unwrap().1 += 1;
         match self.mood() {
-            Mood::Fine | Mood::Late => self.saves.save(room_type, key, bytes, done),
+            Mood::Fine | Mood::Late => self.saves.save(room_type, key, fence, bytes, done),
             Mood::Full => done.complete(Err(full())),
+            Mood::Away => done.complete(Err(away())),
             Mood::Stuck => self.stuck.lock().unwrap().push(done),
             Mood::Panicking => {
                 let writes = std::thread::spawn(|| {
@@ -180,8 +202,8 @@ impl Store for Disk {
             Mood::PanickingAtOnce => panic!("the store is broken"),
         }
     }
-    fn remove(&self, room_type: &str, key: &str) -> Stored<()> {
-        self.now(|saves| saves.remove(room_type, key))
+    fn remove(&self, room_type: &str, key: &str, fence: Fence) -> Stored<()> {
+        self.now(|saves| saves.remove(room_type, key, fence))
     }
     fn keys(&self, room_type: &str, after: Option<&str>, limit: usize) -> Stored<Vec<String>> {
         self.now(|saves| saves.keys(room_type, after, limit))
@@ -500,6 +522,93 @@ fn after_a_save_that_failed_the_disk_may_have_either() {
     write("one", Mood::Fine, 1);
     let on_disk: Plain = load(&disk.saves.get(ROOM_TYPE, "42").unwrap()).unwrap();
     assert_eq!(on_disk.text, "one");
+}
+
+#[test]
+fn a_room_whose_save_is_opened_again_ends_without_a_further_call() {
+    for ends in [false, true] {
+        let disk = Disk::default();
+        let mut sim = open(&disk);
+        let ann = sim.join("Ann").unwrap();
+        sim.request(ann, Write("old".into())).unwrap();
+        sim.request(ann, Keep { once: false }).unwrap();
+        sim.run_background();
+        // Another node takes over the room.
+        let mut newer = open(&disk);
+        assert_eq!(newer.room().text, "old");
+        newer.room_mut().text.push_str(" and newer");
+        newer.close(EndReason::Closed);
+        newer.run_background();
+        let saved = disk.saves.get(ROOM_TYPE, "42");
+
+        sim.request(ann, Write("lost".into())).unwrap();
+        let log = logged(|| {
+            if ends {
+                sim.close(EndReason::Drained);
+            } else {
+                sim.advance(seconds(10));
+            }
+            sim.run_background();
+        });
+        assert!(sim.is_closed());
+        let said = "sim \"42\": room sim ends without a further call, and its changes since its last \
+                    save are lost: the save of sim \"42\" was opened again since: fence 1 is not \
+                    the newest, and may not write it";
+        assert!(log.len() == 1 && log[0].ends_with(said), "{log:?}");
+        if !ends {
+            let why = sim.why_gone(ann).unwrap();
+            assert_eq!(why.code(), ErrorCode::RoomClosed);
+            let text = "the room's save was opened elsewhere, so this room ended; join it again";
+            assert_eq!(why.text(), text);
+        }
+        assert_eq!(disk.saves.get(ROOM_TYPE, "42"), saved);
+    }
+}
+
+#[test]
+fn a_save_is_closed_when_its_room_is_gone() {
+    let disk = Disk::default();
+    let closed = || std::mem::take(&mut *disk.closed.lock().unwrap());
+    let mut sim = open(&disk);
+    sim.close(EndReason::Closed);
+    sim.run_background();
+    assert_eq!(closed(), [], "the host still has it");
+    drop(sim);
+    assert_eq!(closed(), [Fence(1)]);
+    // One that failed, whatever the store does.
+    let sim = open(&disk);
+    disk.set(Mood::PanickingAtOnce);
+    let log = logged(|| drop(sim));
+    assert!(log[0].ends_with("sim \"42\": the store panicked in `close`: the store is broken"));
+    disk.set(Mood::Fine);
+    assert_eq!(closed(), [Fence(2)]);
+    // One that was dropped before its load ended.
+    let store: Arc<dyn Store> = Arc::new(disk.clone());
+    let kept = Some(("42", Arc::clone(&store)));
+    let mut host = Host::create_kept(RoomType::of::<Document>("test"), 1, &[], kept).unwrap();
+    host.wake_after(0);
+    let (_, mut load) = host.out.tasks.pop().unwrap();
+    drop(host);
+    assert_eq!(closed(), []);
+    let mut cx = std::task::Context::from_waker(std::task::Waker::noop());
+    assert!(load.as_mut().poll(&mut cx).is_ready());
+    assert_eq!(closed(), [Fence(3)]);
+}
+
+#[test]
+fn a_store_that_is_away_refuses_those_who_wait_for_now() {
+    let disk = Disk::default();
+    disk.set(Mood::Away);
+    let mut sim = Sim::<Document>::with_store(1, &(), "42", disk.clone());
+    let ann = sim.join_begin("Ann").unwrap();
+    let log = logged(|| assert_eq!(sim.run_background(), 1));
+    let why = sim.why_gone(ann).unwrap();
+    assert_eq!(why.code(), ErrorCode::Busy);
+    assert_eq!(why.text(), "the room's save can't be loaded now; try again later");
+    let said = "the save of sim \"42\" can't be loaded now, so room sim is not created: the \
+                database is restarted";
+    assert!(log[0].ends_with(said), "{log:?}");
+    assert!(sim.is_closed());
 }
 
 #[test]

@@ -52,7 +52,7 @@ mod tests {
     use std::sync::{Arc, Mutex};
     use std::time::Duration;
 
-    use playfield_room::{Completion, Loaded, MemoryStore, Store, Stored};
+    use playfield_room::{Completion, Fence, Loaded, MemoryStore, Opened, Store, Stored};
 
     use super::{KeptStore, STORE_CLOSE_MAX};
 
@@ -69,14 +69,17 @@ mod tests {
     }
 
     impl Store for Slow {
+        fn open(&self, room_type: &str, key: &str) -> Stored<Opened> {
+            self.saves.open(room_type, key)
+        }
         fn load(&self, room_type: &str, key: &str) -> Stored<Option<Loaded>> {
             self.saves.load(room_type, key)
         }
-        fn save(&self, room_type: &str, key: &str, bytes: Vec<u8>, done: Completion) {
-            self.saves.save(room_type, key, bytes, done);
+        fn save(&self, room_type: &str, key: &str, of: Fence, bytes: Vec<u8>, done: Completion) {
+            self.saves.save(room_type, key, of, bytes, done);
         }
-        fn remove(&self, room_type: &str, key: &str) -> Stored<()> {
-            self.saves.remove(room_type, key)
+        fn remove(&self, room_type: &str, key: &str, fence: Fence) -> Stored<()> {
+            self.saves.remove(room_type, key, fence)
         }
         fn keys(&self, room_type: &str, after: Option<&str>, limit: usize) -> Stored<Vec<String>> {
             self.saves.keys(room_type, after, limit)

@@ -13,8 +13,8 @@ use crate::common::{Client, Heard, PATIENCE, config};
 
 use axum::body::{Body, Bytes};
 use playfield_room::{
-    Completion, Context, EndReason, Loaded, Message, On, Result, Room, RoomType, Store, Stored,
-    room,
+    Completion, Context, EndReason, Fence, Loaded, Message, On, Opened, Result, Room, RoomType,
+    Store, Stored, room,
 };
 use playfield_server::{Running, Server};
 use playfield_state::State;
@@ -94,13 +94,16 @@ impl Room for Lasting {}
 struct Slow(Mutex<Vec<Completion>>);
 
 impl Store for Slow {
+    fn open(&self, _: &str, _: &str) -> Stored<Opened> {
+        Box::pin(ready(Ok(Opened { fence: Fence(1), save: None })))
+    }
     fn load(&self, _: &str, _: &str) -> Stored<Option<Loaded>> {
         Box::pin(ready(Ok(None)))
     }
-    fn save(&self, _: &str, _: &str, _: Vec<u8>, done: Completion) {
+    fn save(&self, _: &str, _: &str, _: Fence, _: Vec<u8>, done: Completion) {
         self.0.lock().unwrap().push(done);
     }
-    fn remove(&self, _: &str, _: &str) -> Stored<()> {
+    fn remove(&self, _: &str, _: &str, _: Fence) -> Stored<()> {
         Box::pin(pending())
     }
     fn keys(&self, _: &str, _: Option<&str>, _: usize) -> Stored<Vec<String>> {

@@ -1,21 +1,26 @@
 //! The store.
 
 use std::fmt;
+use std::future::ready;
 use std::io;
 use std::path::Path;
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 
-use playfield_room::{Completion, Loaded, Store, StoreError, StoreErrorKind, Stored};
+use playfield_room::{
+    Completion, Fence, Loaded, Opened, Store, StoreError, StoreErrorKind, Stored,
+};
 use redb::Database;
 use redb::backends::FileBackend;
-use tokio::sync::oneshot::{self, Receiver};
+use tokio::sync::oneshot;
 
 use crate::file::{CheckedFile, DatabaseFile, Open};
-use crate::queue::{Coming, Name, Queue};
+use crate::queue::Name;
 use crate::reader::{self, LOADS_MAX, Query, Request};
+use crate::stored::{named, stored};
 use crate::writer;
+use crate::writes::{Coming, Writes};
 
 /// The number of threads that read.
 const READERS: usize = 2;
@@ -41,6 +46,7 @@ impl Default for DiskOptions {
 ///
 /// A save is durable when it is completed: it survives a crash of the process and of the machine.
 /// Saves that wait are committed together. After a crash a save is there as a whole or not at all.
+/// Fences are kept in memory, since one process has the file.
 ///
 /// After an error of the disk the store continues: a full disk refuses saves until there is space
 /// again. Dropping the store waits until all accepted saves are written.
@@ -53,13 +59,14 @@ impl Default for DiskOptions {
 /// # let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
 /// # runtime.block_on(async {
 /// let store = DiskStore::open(&path)?;
-/// store.save_and_wait("document", "42", b"text".to_vec()).await?;
+/// let fence = store.open("document", "42").await?.fence;
+/// store.save_and_wait("document", "42", fence, b"text".to_vec()).await?;
 /// assert_eq!(store.load("document", "42").await?, Some(b"text".to_vec().into()));
 /// # drop(store); std::fs::remove_file(&path).unwrap();
 /// # Ok::<_, playfield_room::StoreError>(()) }).unwrap();
 /// ```
 pub struct DiskStore {
-    queue: Arc<Queue>,
+    writes: Arc<Writes>,
     file: Arc<DatabaseFile>,
     /// `None` while it is dropped.
     requests: Option<SyncSender<Request>>,
@@ -94,10 +101,10 @@ impl DiskStore {
 
     fn start(path: &Path, open: Open, options: DiskOptions) -> Result<Self, StoreError> {
         let file = Arc::new(DatabaseFile::open(path, open)?);
-        let queue = Arc::new(Queue::default());
+        let writes = Arc::new(Writes::default());
         let (requests, receiver) = sync_channel(LOADS_MAX);
         let mut this = Self {
-            queue: Arc::clone(&queue),
+            writes: Arc::clone(&writes),
             file: Arc::clone(&file),
             requests: Some(requests),
             threads: Vec::new(),
@@ -108,7 +115,7 @@ impl DiskStore {
             let (file, receiver) = (Arc::clone(&file), Arc::clone(&receiver));
             this.spawn(format!("store-read-{number}"), move || reader::run(&file, &receiver))?;
         }
-        this.spawn("store-write".into(), move || writer::run(&file, &queue))?;
+        this.spawn("store-write".into(), move || writer::run(&file, &writes))?;
         Ok(this)
     }
 
@@ -125,33 +132,14 @@ impl DiskStore {
         Ok(())
     }
 
-    fn write(&self, name: Name, bytes: Option<Vec<u8>>, done: Completion) {
-        self.queue.put(name, bytes.map(Arc::new), done, self.options.waiting_bytes_max);
+    fn write(&self, name: Name, fence: Fence, bytes: Option<Vec<u8>>, done: Completion) {
+        let limit = self.options.waiting_bytes_max;
+        self.writes.put(name, fence, bytes.map(Arc::new), done, limit);
     }
 
-    fn read(&self, request: Request) {
-        if let Some(requests) = &self.requests {
-            reader::put(requests, request);
-        }
-    }
-}
-
-fn named(room_type: &str, key: &str) -> Name {
-    (room_type.into(), key.into())
-}
-
-/// The outcome, once it is there.
-fn stored<T: Send + 'static>(outcome: Receiver<Result<T, StoreError>>) -> Stored<T> {
-    Box::pin(async move {
-        let stopped = |_| StoreError::new(StoreErrorKind::Other, "the store has stopped");
-        outcome.await.map_err(stopped)?
-    })
-}
-
-impl Store for DiskStore {
-    fn load(&self, room_type: &str, key: &str) -> Stored<Option<Loaded>> {
-        let name = named(room_type, key);
-        let coming = match self.queue.coming(&name) {
+    /// Returns the save of a name, if that is what comes of it.
+    fn find(&self, name: Name, coming: Coming) -> Stored<Option<Loaded>> {
+        let coming = match coming {
             Coming::Nothing => {
                 let (done, outcome) = oneshot::channel();
                 self.read(Request::Load(name, done));
@@ -161,16 +149,41 @@ impl Store for DiskStore {
             // The commit may fail.
             Coming::Saved(bytes) => Some(Loaded { bytes: bytes.to_vec(), is_durable: false }),
         };
-        Box::pin(async { Ok(coming) })
+        Box::pin(ready(Ok(coming)))
     }
 
-    fn save(&self, room_type: &str, key: &str, bytes: Vec<u8>, done: Completion) {
-        self.write(named(room_type, key), Some(bytes), done);
+    fn read(&self, request: Request) {
+        if let Some(requests) = &self.requests {
+            reader::put(requests, request);
+        }
+    }
+}
+
+impl Store for DiskStore {
+    fn open(&self, room_type: &str, key: &str) -> Stored<Opened> {
+        let name = named(room_type, key);
+        let (fence, coming) = self.writes.open(&name);
+        let found = self.find(name, coming);
+        Box::pin(async move { Ok(Opened { fence, save: found.await? }) })
     }
 
-    fn remove(&self, room_type: &str, key: &str) -> Stored<()> {
+    fn close(&self, room_type: &str, key: &str, fence: Fence) {
+        self.writes.close_save(&named(room_type, key), fence);
+    }
+
+    fn load(&self, room_type: &str, key: &str) -> Stored<Option<Loaded>> {
+        let name = named(room_type, key);
+        let coming = self.writes.coming(&name);
+        self.find(name, coming)
+    }
+
+    fn save(&self, room_type: &str, key: &str, fence: Fence, bytes: Vec<u8>, done: Completion) {
+        self.write(named(room_type, key), fence, Some(bytes), done);
+    }
+
+    fn remove(&self, room_type: &str, key: &str, fence: Fence) -> Stored<()> {
         let (done, outcome) = Completion::awaited();
-        self.write(named(room_type, key), None, done);
+        self.write(named(room_type, key), fence, None, done);
         outcome
     }
 
@@ -182,7 +195,7 @@ impl Store for DiskStore {
     }
 
     fn release(&self) -> Result<(), StoreError> {
-        self.queue.wait_until_written();
+        self.writes.wait_until_written();
         self.file.close();
         Ok(())
     }
@@ -190,7 +203,7 @@ impl Store for DiskStore {
 
 impl Drop for DiskStore {
     fn drop(&mut self) {
-        self.queue.close();
+        self.writes.close();
         self.requests = None;
         for thread in self.threads.drain(..) {
             // What it panicked with was reported by the thread.

@@ -9,6 +9,8 @@ mod error;
 mod file;
 mod queue;
 mod reader;
+mod stored;
 mod writer;
+mod writes;
 
 pub use disk_store::{DiskOptions, DiskStore};

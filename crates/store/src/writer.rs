@@ -5,10 +5,10 @@ use std::sync::Arc;
 use redb::{CommitError, Database, StorageError, TableError, TransactionError};
 
 use crate::file::{DatabaseFile, SAVES};
-use crate::queue::{Queue, Write};
+use crate::writes::{Write, Writes};
 
 /// Commits what waits until the queue is closed and empty.
-pub(crate) fn run(file: &Arc<DatabaseFile>, queue: &Queue) {
+pub(crate) fn run(file: &Arc<DatabaseFile>, queue: &Writes) {
     while let Some(writes) = queue.take() {
         let outcome = file.with("can't write to", |database| commit(database, &writes));
         if let Err(error) = &outcome {

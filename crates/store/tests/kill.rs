@@ -53,10 +53,16 @@ fn victim() {
     runtime.block_on(async {
         // Some wait for each commit.
         let (sender, mut durable) = channel(24);
+        let mut fences = BTreeMap::new();
+        for key in (0..KEYS).map(|key| key.to_string()) {
+            let fence = store.open("document", &key).await.unwrap().fence;
+            fences.insert(key, fence);
+        }
         let saves = async {
             for number in first.. {
                 let key = (mixed(number) % KEYS).to_string();
-                let done = store.save_and_wait("document", &key, save(&Document::new(number)));
+                let bytes = save(&Document::new(number));
+                let done = store.save_and_wait("document", &key, fences[&key], bytes);
                 sender.send((key, number, done)).await.unwrap();
             }
         };

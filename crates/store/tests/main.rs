@@ -1,4 +1,5 @@
-//! The tests of the store on disk. They are one binary, so it links once; each file is a module.
+//! The tests of the stores. They are one binary, so it links once; each file is a module.
 
+mod any_store;
 mod kill;
 mod store;

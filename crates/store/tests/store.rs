@@ -7,6 +7,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use playfield_room::{MemoryStore, Store, StoreErrorKind, Stored};
 use playfield_store::DiskStore;
 
+use crate::any_store::{keeps_all_promises, put};
+
 /// The path of a store that does not exist yet.
 pub(crate) fn fresh() -> PathBuf {
     static NEXT: AtomicU32 = AtomicU32::new(0);
@@ -20,40 +22,26 @@ pub(crate) fn wait<T>(work: Stored<T>) -> Result<T, playfield_room::StoreError> 
     tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(work)
 }
 
-fn keeps_saves(store: &dyn Store) {
-    assert_eq!(wait(store.load("document", "1")), Ok(None));
-    assert_eq!(wait(store.keys("document", None, 9)), Ok(vec![]));
-    let work: Vec<_> = [("document", "2"), ("document", "10"), ("documents", "1"), ("arena", "z")]
-        .iter()
-        .map(|(room_type, key)| {
-            store.save_and_wait(room_type, key, format!("{room_type} {key}").into())
-        })
-        .collect();
-    // A load sees what was saved before it, durable or not.
-    let loaded = wait(store.load("document", "2")).unwrap().unwrap();
-    assert_eq!(loaded.bytes, b"document 2");
-    for work in work {
-        assert_eq!(wait(work), Ok(()));
-    }
-    wait(store.save_and_wait("document", "2", b"new".to_vec())).unwrap();
-    wait(store.save_and_wait("document", "", Vec::new())).unwrap();
-    assert_eq!(wait(store.load("document", "2")), Ok(Some(b"new".to_vec().into())));
-    assert_eq!(wait(store.load("document", "")), Ok(Some(Vec::new().into())));
-    let keys = |after, limit| wait(store.keys("document", after, limit)).unwrap();
-    assert_eq!(keys(None, 9), ["", "10", "2"]);
-    assert_eq!(keys(None, 2), ["", "10"]);
-    assert_eq!(keys(Some("10"), 9), ["2"]);
-    assert_eq!(keys(Some(""), 1), ["10"]);
-    wait(store.remove("document", "2")).unwrap();
-    wait(store.remove("document", "none")).unwrap();
-    assert_eq!(wait(store.load("document", "2")), Ok(None));
+#[test]
+fn a_store_keeps_saves_by_room_type_and_key_for_their_owners() {
+    keeps_all_promises(&MemoryStore::new(), 1_000);
+    let path = fresh();
+    // Each round reaches the disk.
+    keeps_all_promises(&DiskStore::open(&path).unwrap(), 10);
+    std::fs::remove_file(path).unwrap();
 }
 
+/// A room that ended in an earlier process writes nothing either: its fences ended with it.
 #[test]
-fn a_store_keeps_saves_by_room_type_and_key() {
-    keeps_saves(&MemoryStore::new());
+fn a_fence_is_of_one_process() {
     let path = fresh();
-    keeps_saves(&DiskStore::open(&path).unwrap());
+    let store = DiskStore::open(&path).unwrap();
+    let fence = wait(store.open("document", "1")).unwrap().fence;
+    drop(store);
+    let store = DiskStore::open(&path).unwrap();
+    let refused = wait(store.save_and_wait("document", "1", fence, vec![7])).unwrap_err();
+    assert_eq!(refused.kind(), StoreErrorKind::Fenced);
+    drop(store);
     std::fs::remove_file(path).unwrap();
 }
 
@@ -62,7 +50,7 @@ fn saves_are_there_when_the_store_is_opened_again() {
     let path = fresh();
     let store = DiskStore::open(&path).unwrap();
     // Nobody waits for it: dropping the store does.
-    drop(store.save_and_wait("document", "1", vec![7; 3_000_000]));
+    drop(put(&store, "document", "1", vec![7; 3_000_000]));
     drop(store);
     let store = DiskStore::open(&path).unwrap();
     assert_eq!(wait(store.load("document", "1")), Ok(Some(vec![7; 3_000_000].into())));
@@ -74,15 +62,20 @@ fn saves_are_there_when_the_store_is_opened_again() {
 fn a_store_that_is_released_can_be_opened_by_another_and_used_again_after_it() {
     let path = fresh();
     let store = DiskStore::open(&path).unwrap();
-    drop(store.save_and_wait("document", "1", vec![7; 3_000_000]));
+    let fence = wait(Store::open(&store, "document", "1")).unwrap().fence;
+    drop(store.save_and_wait("document", "1", fence, vec![7; 3_000_000]));
     store.release().unwrap();
     let other = DiskStore::open(&path).unwrap();
     assert_eq!(wait(other.load("document", "1")), Ok(Some(vec![7; 3_000_000].into())));
     let refused = wait(store.load("document", "1")).unwrap_err();
     assert_eq!(refused.kind(), StoreErrorKind::InUse);
-    wait(other.save_and_wait("document", "1", b"of the other".to_vec())).unwrap();
+    let of_other = wait(Store::open(&other, "document", "1")).unwrap().fence;
+    wait(other.save_and_wait("document", "1", of_other, b"of the other".to_vec())).unwrap();
     drop(other);
     assert_eq!(wait(store.load("document", "1")), Ok(Some(b"of the other".to_vec().into())));
+    // What was opened before is still open.
+    wait(store.save_and_wait("document", "1", fence, b"of the first".to_vec())).unwrap();
+    assert_eq!(wait(store.load("document", "1")), Ok(Some(b"of the first".to_vec().into())));
     drop(store);
     std::fs::remove_file(path).unwrap();
 }
@@ -116,7 +109,7 @@ fn a_file_that_is_in_use_or_no_store_is_refused() {
 fn a_truncated_file_is_refused_in_one_line_without_a_panic() {
     let path = fresh();
     let store = DiskStore::open(&path).unwrap();
-    wait(store.save_and_wait("document", "1", vec![7; 30_000])).unwrap();
+    wait(put(&store, "document", "1", vec![7; 30_000])).unwrap();
     drop(store);
     let whole = std::fs::read(&path).unwrap();
     for bytes in [0, 9, 100, 320, 4_096, whole.len() / 2, whole.len() - 1] {
@@ -142,7 +135,7 @@ fn a_file_with_changed_bytes_is_read_or_refused_in_one_line_without_a_panic() {
     let path = fresh();
     let store = DiskStore::open(&path).unwrap();
     for key in ["1", "2", "3"] {
-        wait(store.save_and_wait("document", key, vec![7; 30_000])).unwrap();
+        wait(put(&store, "document", key, vec![7; 30_000])).unwrap();
     }
     drop(store);
     let whole = std::fs::read(&path).unwrap();
@@ -172,7 +165,8 @@ fn says_why_the_file_does_not_open() {
     let read = DiskStore::open(std::env::var_os("PLAYFIELD_STORE").unwrap()).and_then(|store| {
         let keys = wait(store.keys("document", None, 9))?;
         keys.iter().try_for_each(|key| wait(store.load("document", key)).map(drop))?;
-        wait(store.save_and_wait("document", "4", vec![7; 30_000]))
+        let fence = wait(store.open("document", "4"))?.fence;
+        wait(store.save_and_wait("document", "4", fence, vec![7; 30_000]))
     });
     if let Err(error) = read {
         eprintln!("{error}");

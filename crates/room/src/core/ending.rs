@@ -122,12 +122,16 @@ impl<R: Room> RoomCore<R> {
     pub(super) fn fail(&mut self, text: &str, out: &mut dyn RoomOutput) {
         log::error!("room {} failed, and is closed: {text}", self.context.id());
         if !self.is_over() {
-            let error = Error::new(ErrorCode::RoomFailed, "the room failed");
-            self.why_not_open = Some(error.clone());
-            self.dismiss_all(&error, out);
-            self.fail_replies(&error, out);
-            self.discard();
+            self.stop(&Error::new(ErrorCode::RoomFailed, "the room failed"), out);
         }
+    }
+
+    /// Ends the room without callbacks, and informs all who wait for it.
+    pub(super) fn stop(&mut self, error: &Error, out: &mut dyn RoomOutput) {
+        self.why_not_open = Some(error.clone());
+        self.dismiss_all(error, out);
+        self.fail_replies(error, out);
+        self.discard();
     }
 
     /// Informs a player that they have been removed.

@@ -15,6 +15,7 @@ use crate::deferred_output::DeferredOutput;
 use crate::seats::Seats;
 use crate::{
     Context, Error, InternalMessage, KeyOrigin, Loaded, Result, Room, RoomOutput, StoreError,
+    StoreErrorKind,
 };
 
 /// The outcomes of a load, as the names of the messages that end it.
@@ -27,6 +28,8 @@ const DECODED: &str = "playfield:decoded";
 const COPIED: &str = "playfield:copied";
 const NOT_COPIED: &str = "playfield:not-copied";
 const NOTHING: &str = "playfield:nothing";
+/// The store can't be reached, or has too much to do.
+const AWAY: &str = "playfield:away";
 const FAILED: &str = "playfield:failed";
 
 /// From this size on, a save is read by a thread that computes: the other rooms of the shard would
@@ -79,13 +82,17 @@ impl<R: Room> Unborn<R> {
         deferred: &mut DeferredOutput,
     ) -> Result<Self> {
         let task = context.number()?;
-        let work = saving.load();
+        let work = saving.open();
         let work = async move {
             let (name, payload) = match work.await {
                 Ok(Some(Loaded { bytes, is_durable: true })) => (FOUND, bytes),
                 Ok(Some(Loaded { bytes, is_durable: false })) => (FOUND_EARLY, bytes),
                 Ok(None) => (NOTHING, Vec::new()),
-                Err(error) => (FAILED, error.to_string().into_bytes()),
+                Err(error) => {
+                    let is_away =
+                        matches!(error.kind(), StoreErrorKind::Away | StoreErrorKind::Busy);
+                    (if is_away { AWAY } else { FAILED }, error.to_string().into_bytes())
+                }
             };
             InternalMessage { name: name.into(), payload }
         };
@@ -166,6 +173,7 @@ impl<R: Room> RoomCore<R> {
                         live.map_err(|panic| self.not_created(&panic))
                     })
                 }
+                (AWAY, _) => Err(self.unreachable(&String::from_utf8_lossy(&payload))),
                 _ => Err(self.unreadable(&String::from_utf8_lossy(&payload))),
             },
             None => Err(self.unreadable(&"the store panicked")),
@@ -341,6 +349,16 @@ impl<R: Room> RoomCore<R> {
     ) -> Result<R> {
         create(format, options, &self.seats, &mut self.context, out)
             .unwrap_or_else(|panic| Err(self.not_created(&panic)))
+    }
+
+    /// The store can't be asked now. Players don't learn why.
+    fn unreachable(&self, why: &str) -> Error {
+        let name = self.saving.as_ref().map(Saving::name).unwrap_or_default();
+        log::warn!(
+            "the save of {name} can't be loaded now, so room {} is not created: {why}",
+            self.context.id()
+        );
+        Error::new(ErrorCode::Busy, "the room's save can't be loaded now; try again later")
     }
 
     /// The save can't be read. It is not overwritten: no room is created. Players don't learn why.

@@ -2,7 +2,7 @@
 
 use std::future::ready;
 use std::hash::{DefaultHasher, Hasher as _};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use playfield_state::{Kept, save_kept};
@@ -16,8 +16,8 @@ use crate::copies::keep_copy;
 use crate::frozen::FROZEN_BYTES_MAX;
 use crate::frozen::parts::{self, Time};
 use crate::{
-    Completion, Error, InternalMessage, Loaded, Room, RoomOutput, Stage, Store, StoreError,
-    StoreErrorKind, Stored,
+    Completion, Error, Fence, InternalMessage, Loaded, Opened, Room, RoomOutput, Stage, Store,
+    StoreError, StoreErrorKind, Stored, Undone,
 };
 
 /// The time until a save that failed is tried again, while the room is open and while it ends.
@@ -29,9 +29,7 @@ const FORGOTTEN_EVERY: Duration = Duration::from_secs(60);
 
 /// The place and the interval of a room's saves.
 pub(super) struct Saving {
-    store: Arc<dyn Store>,
-    room_type: String,
-    key: Arc<str>,
+    owned: Arc<Owned>,
     every: Duration,
     /// The save on disk, if that is known.
     on_disk: Option<Print>,
@@ -46,6 +44,28 @@ pub(super) struct Saving {
     bytes: usize,
     /// When the last line about forgotten fields was logged.
     forgotten_at: Option<Duration>,
+}
+
+/// The room's save in the store, which is closed at the end.
+struct Owned {
+    store: Arc<dyn Store>,
+    room_type: String,
+    key: Arc<str>,
+    /// Set once the save is open.
+    fence: OnceLock<Fence>,
+}
+
+impl Drop for Owned {
+    fn drop(&mut self) {
+        let Some(fence) = self.fence.get() else { return };
+        if let Err(panic) = guard(|| self.store.close(&self.room_type, &self.key, *fence)) {
+            log::error!(
+                "{} {:?}: the store panicked in `close`: {panic}",
+                self.room_type,
+                self.key
+            );
+        }
+    }
 }
 
 /// A save on its way to the disk.
@@ -88,9 +108,7 @@ impl Saving {
         every: Duration,
     ) -> Self {
         Self {
-            store,
-            room_type,
-            key,
+            owned: Arc::new(Owned { store, room_type, key, fence: OnceLock::new() }),
             every,
             on_disk: None,
             changed_since: None,
@@ -175,24 +193,42 @@ impl Saving {
         once.into_iter().map(|asked| asked.message(Err(why.clone()))).collect()
     }
 
-    pub(super) fn load(&self) -> Stored<Option<Loaded>> {
-        guard(|| self.store.load(&self.room_type, &self.key)).unwrap_or_else(|panic| {
-            let text = format!("the store panicked in `load`: {panic}");
+    /// Opens the save. The work does not keep the store: it may outlive the room and the node.
+    pub(super) fn open(&self) -> Stored<Option<Loaded>> {
+        let Owned { store, room_type, key, .. } = &*self.owned;
+        let opening = guard(|| store.open(room_type, key)).unwrap_or_else(|panic| {
+            let text = format!("the store panicked in `open`: {panic}");
             Box::pin(ready(Err(StoreError::new(StoreErrorKind::Other, text))))
+        });
+        let (owned, store) = (Arc::downgrade(&self.owned), Arc::downgrade(store));
+        let (room_type, key) = (room_type.clone(), Arc::clone(key));
+        Box::pin(async move {
+            let Opened { fence, save } = opening.await?;
+            match (owned.upgrade(), store.upgrade()) {
+                (Some(owned), _) => drop(owned.fence.set(fence)),
+                // The room is gone.
+                (None, Some(store)) => drop(Owned { store, room_type, key, fence: fence.into() }),
+                (None, None) => {}
+            }
+            Ok(save)
         })
     }
 
     /// Keeps a copy of a save, and returns its number.
     pub(super) fn copy(&self, bytes: Vec<u8>) -> Stored<u64> {
-        let (store, room_type) = (Arc::clone(&self.store), self.room_type.clone());
-        let key = Arc::clone(&self.key);
+        let Owned { store, room_type, key, .. } = &*self.owned;
+        let (store, room_type, key) = (Arc::clone(store), room_type.clone(), Arc::clone(key));
         Box::pin(async move { keep_copy(&store, &room_type, &key, bytes).await })
     }
 
     /// Begins a save. If the store panics, it drops the completion, and the save has failed.
     fn save(&self, bytes: Vec<u8>, done: Completion) {
-        let save = || self.store.save(&self.room_type, &self.key, bytes, done);
-        if let Err(panic) = guard(save) {
+        let Owned { store, room_type, key, fence } = &*self.owned;
+        let Some(fence) = fence.get() else {
+            let text = "the save is not open";
+            return done.complete(Err(StoreError::new(StoreErrorKind::Other, text)));
+        };
+        if let Err(panic) = guard(|| store.save(room_type, key, *fence, bytes, done)) {
             log::error!("{}: the store panicked in `save`: {panic}", self.name());
         }
     }
@@ -205,7 +241,7 @@ impl Saving {
 
     /// Its type and key, for the log.
     pub(super) fn name(&self) -> String {
-        format!("{} {:?}", self.room_type, self.key)
+        format!("{} {:?}", self.owned.room_type, self.owned.key)
     }
 
     /// Returns whether something is to be saved.
@@ -343,6 +379,11 @@ impl<R: Room> RoomCore<R> {
         else {
             return;
         };
+        if let Err(error) = &outcome
+            && error.kind() == StoreErrorKind::Fenced
+        {
+            return self.lose(error, out);
+        }
         let why = outcome.err().map(|error| error.to_string());
         let told = match &why {
             None => {
@@ -375,6 +416,24 @@ impl<R: Room> RoomCore<R> {
         if self.stage_now() == Stage::Open {
             self.save_if_due(out);
         }
+    }
+
+    /// Ends a room that no longer owns its save: the room that does may be running by now, so no
+    /// code of this one is called any more.
+    fn lose(&mut self, why: &StoreError, out: &mut dyn RoomOutput) {
+        let Some(saving) = self.saving.as_ref().filter(|_| self.live.is_some()) else { return };
+        log::error!(
+            "{}: room {} ends without a further call, and its changes since its last save are \
+             lost: {why}",
+            saving.name(),
+            self.context.id()
+        );
+        self.undone = Some(Undone::Save);
+        let error = Error::new(
+            ErrorCode::RoomClosed,
+            "the room's save was opened elsewhere, so this room ended; join it again",
+        );
+        self.stop(&error, out);
     }
 
     /// Notes that a save failed, and when to try again.

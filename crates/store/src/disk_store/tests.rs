@@ -109,20 +109,28 @@ fn wait<T>(work: Stored<T>) -> Result<T, StoreError> {
     tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(work)
 }
 
+/// Opens a save, and replaces it.
+fn put(store: &DiskStore, room_type: &str, key: &str, bytes: Vec<u8>) -> Stored<()> {
+    let fence = wait(store.open(room_type, key)).unwrap().fence;
+    store.save_and_wait(room_type, key, fence, bytes)
+}
+
 #[test]
 fn a_full_or_broken_disk_is_an_error_and_the_store_continues() {
     let (store, disk, path) = on_disk("full", DiskOptions::default());
-    wait(store.save_and_wait("document", "1", b"old".to_vec())).unwrap();
+    let fence = wait(store.open("document", "1")).unwrap().fence;
+    wait(store.save_and_wait("document", "1", fence, b"old".to_vec())).unwrap();
     for (mood, kind) in [(Mood::Full, StoreErrorKind::Full), (Mood::Broken, StoreErrorKind::Io)] {
         disk.set(mood);
         for _ in 0..2 {
-            let error = wait(store.save_and_wait("document", "1", vec![1; 100_000])).unwrap_err();
+            let saving = store.save_and_wait("document", "1", fence, vec![1; 100_000]);
+            let error = wait(saving).unwrap_err();
             assert_eq!(error.kind(), kind, "{error}");
         }
         disk.set(Mood::Fine);
         // What failed was not written, and what was written before is still there.
         assert_eq!(wait(store.load("document", "1")), Ok(Some(b"old".to_vec().into())));
-        wait(store.save_and_wait("document", "2", b"new".to_vec())).unwrap();
+        wait(put(&store, "document", "2", b"new".to_vec())).unwrap();
     }
     drop(store);
     let store = DiskStore::open(&path).unwrap();
@@ -136,15 +144,16 @@ fn a_full_or_broken_disk_is_an_error_and_the_store_continues() {
 fn loads_do_not_wait_for_a_commit_and_a_full_queue_refuses_saves() {
     let options = DiskOptions { waiting_bytes_max: 1_000, ..DiskOptions::default() };
     let (store, disk, path) = on_disk("stuck", options);
-    wait(store.save_and_wait("t", "1", b"old".to_vec())).unwrap();
+    let fence = wait(store.open("t", "1")).unwrap().fence;
+    wait(store.save_and_wait("t", "1", fence, b"old".to_vec())).unwrap();
     disk.set(Mood::Stuck);
     let name = "t".len() + "2".len();
-    let first = store.save_and_wait("t", "2", vec![2; 600 - name]);
-    let second = store.save_and_wait("t", "3", vec![3; 400 - name]);
+    let first = put(&store, "t", "2", vec![2; 600 - name]);
+    let second = put(&store, "t", "3", vec![3; 400 - name]);
     assert_eq!(wait(store.load("t", "1")), Ok(Some(b"old".to_vec().into())));
     let coming = Loaded { bytes: vec![3; 400 - name], is_durable: false };
     assert_eq!(wait(store.load("t", "3")), Ok(Some(coming)));
-    let error = wait(store.remove("t", "1")).unwrap_err();
+    let error = wait(store.remove("t", "1", fence)).unwrap_err();
     assert_eq!(error.kind(), StoreErrorKind::Busy);
     assert_eq!(
         error.to_string(),
@@ -153,8 +162,8 @@ fn loads_do_not_wait_for_a_commit_and_a_full_queue_refuses_saves() {
     disk.set(Mood::Fine);
     assert_eq!((wait(first), wait(second)), (Ok(()), Ok(())));
     // A save larger than the limit is accepted when nothing else waits.
-    wait(store.save_and_wait("t", "4", vec![4; 5_000])).unwrap();
-    wait(store.remove("t", "1")).unwrap();
+    wait(put(&store, "t", "4", vec![4; 5_000])).unwrap();
+    wait(store.remove("t", "1", fence)).unwrap();
     drop(store);
     std::fs::remove_file(path).unwrap();
 }
@@ -177,7 +186,7 @@ fn a_process_that_is_killed_while_it_creates_the_file_leaves_none_that_does_not_
             std::fs::write(&new, b"no store").unwrap();
         }
         let store = DiskStore::open(&path).unwrap();
-        wait(store.save_and_wait("t", "1", b"one".to_vec())).unwrap();
+        wait(put(&store, "t", "1", b"one".to_vec())).unwrap();
         drop(store);
         let store = DiskStore::open(&path).unwrap();
         assert_eq!(wait(store.load("t", "1")), Ok(Some(b"one".to_vec().into())));
@@ -210,7 +219,7 @@ fn of_many_who_create_one_file_one_gets_it_and_keeps_it() {
             assert_eq!(error.unwrap_err().kind(), StoreErrorKind::InUse);
         }
         let store = stores.into_iter().next().unwrap().unwrap();
-        wait(store.save_and_wait("t", "1", b"one".to_vec())).unwrap();
+        wait(put(&store, "t", "1", b"one".to_vec())).unwrap();
         drop(store);
         let store = DiskStore::open(&path).unwrap();
         assert_eq!(wait(store.load("t", "1")), Ok(Some(b"one".to_vec().into())));
@@ -223,7 +232,7 @@ fn of_many_who_create_one_file_one_gets_it_and_keeps_it() {
 fn who_is_slower_to_create_the_file_takes_nothing_from_who_has_it() {
     let path = std::env::temp_dir().join(format!("playfield-slow-{}.redb", std::process::id()));
     let store = DiskStore::open(&path).unwrap();
-    wait(store.save_and_wait("t", "1", b"one".to_vec())).unwrap();
+    wait(put(&store, "t", "1", b"one".to_vec())).unwrap();
     // They looked before the file was there.
     let slower = || create(&path, &opens(Arc::default()));
     assert!(matches!(slower(), Err(DatabaseError::DatabaseAlreadyOpen)));
@@ -258,14 +267,20 @@ impl On<Write> for Page {
 struct Shared(Arc<DiskStore>);
 
 impl Store for Shared {
+    fn open(&self, room_type: &str, key: &str) -> Stored<Opened> {
+        Store::open(&*self.0, room_type, key)
+    }
+    fn close(&self, room_type: &str, key: &str, fence: Fence) {
+        self.0.close(room_type, key, fence);
+    }
     fn load(&self, room_type: &str, key: &str) -> Stored<Option<Loaded>> {
         self.0.load(room_type, key)
     }
-    fn save(&self, room_type: &str, key: &str, bytes: Vec<u8>, done: Completion) {
-        self.0.save(room_type, key, bytes, done);
+    fn save(&self, room_type: &str, key: &str, fence: Fence, bytes: Vec<u8>, done: Completion) {
+        self.0.save(room_type, key, fence, bytes, done);
     }
-    fn remove(&self, room_type: &str, key: &str) -> Stored<()> {
-        self.0.remove(room_type, key)
+    fn remove(&self, room_type: &str, key: &str, fence: Fence) -> Stored<()> {
+        self.0.remove(room_type, key, fence)
     }
     fn keys(&self, room_type: &str, after: Option<&str>, limit: usize) -> Stored<Vec<String>> {
         self.0.keys(room_type, after, limit)
@@ -283,6 +298,7 @@ fn run(sim: &mut Sim<Page>) {
 fn a_room_made_of_a_save_whose_commit_fails_is_saved_nevertheless() {
     let (store, disk, path) = on_disk("coming", DiskOptions::default());
     let store = Arc::new(store);
+    let fence = wait(Store::open(&*store, "t", "other")).unwrap().fence;
     let open = || Sim::<Page>::with_store(1, &(), "1", Shared(Arc::clone(&store)));
     let mut first = open();
     run(&mut first);
@@ -299,7 +315,7 @@ fn a_room_made_of_a_save_whose_commit_fails_is_saved_nevertheless() {
     assert_eq!(second.room().text, "new");
     disk.set(Mood::Full);
     // The first commit to begin after this one has failed.
-    assert!(wait(store.save_and_wait("t", "other", Vec::new())).is_err());
+    assert!(wait(store.save_and_wait("t", "other", fence, Vec::new())).is_err());
     disk.set(Mood::Fine);
     second.close(EndReason::Closed);
     while !second.is_closed() {
