@@ -21,9 +21,9 @@ Usage: {program} saves list ROOM_TYPE
        {program} saves show ROOM_TYPE KEY [COPY]
        {program} saves restore ROOM_TYPE KEY COPY
 
-Reads and writes the store of this program, while no node uses it. Where a build can't use all of a
-save of another build, such as after a rollback, it keeps a copy of it before it saves the room: the
-first one and the last three of each room, by number.
+Reads and writes the store of this program, while no node uses it, unless nodes share the store.
+Where a build can't use all of a save of another build, such as after a rollback, it keeps a copy of
+it before it saves the room: the first one and the last three of each room, by number.
 
 list prints the keys of saved rooms, and how many copies each has. copies prints the numbers of a
 room's copies and their sizes, the oldest first. show prints a save, or a copy, as JSON;

@@ -60,7 +60,8 @@ pub mod identity {
 }
 
 /// Storage for saves of rooms: the trait [`Store`](store::Store), one in memory for tests and, with
-/// the feature `store`, one on disk.
+/// the feature `store`, one on disk. With the feature `postgres`, `PostgresStore` keeps them in a
+/// database that nodes may share.
 pub mod store {
     pub use playfield_room::copies;
     pub use playfield_room::{
@@ -69,6 +70,8 @@ pub mod store {
     };
     #[cfg(feature = "store")]
     pub use playfield_store::{DiskOptions, DiskStore};
+    #[cfg(feature = "postgres")]
+    pub use playfield_store::{PostgresOptions, PostgresStore};
 }
 
 /// Frozen rooms: the errors of [`Sim::freeze`](sim::Sim::freeze) and [`Sim::thaw`](sim::Sim::thaw).

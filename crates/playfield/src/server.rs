@@ -562,6 +562,23 @@ impl Server {
         self
     }
 
+    /// Keeps them in a PostgreSQL database, to which the node connects when it starts: see
+    /// [`PostgresStore`](crate::store::PostgresStore). Several nodes may use it.
+    ///
+    /// ```no_run
+    /// # use playfield::Server;
+    /// let server = Server::new().store_postgres("postgres://game:secret@db.example/game");
+    /// ```
+    #[cfg(feature = "postgres")]
+    #[must_use]
+    pub fn store_postgres(mut self, url: impl Into<String>) -> Self {
+        let url = url.into();
+        self.store_path = None;
+        let open = move || playfield_store::PostgresStore::connect(&url);
+        self.store = Some(Box::new(move |server| server.open_store(open)));
+        self
+    }
+
     /// Runs a custom protocol at its own address: see [`service`](crate::service). `make` is called
     /// once for each shard.
     ///

@@ -2,6 +2,8 @@
 
 use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+#[cfg(feature = "postgres")]
+use std::time::{Duration, Instant};
 
 use playfield_room::{StoreError, StoreErrorKind};
 
@@ -78,6 +80,23 @@ impl<T: Item> Queue<T> {
         Some(taken)
     }
 
+    /// Waits for a time, or until the queue is closed, and takes all items.
+    #[cfg(feature = "postgres")]
+    pub(crate) fn take_after(&self, wait: Duration) -> Vec<T> {
+        let until = Instant::now() + wait;
+        let mut state = self.lock();
+        let was_closed = state.is_closed;
+        while state.is_closed == was_closed {
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                break;
+            }
+            let waited = self.changed.wait_timeout(state, left);
+            state = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+        state.items.drain(..).collect()
+    }
+
     /// Notes that items of this size are done.
     pub(crate) fn done(&self, bytes: usize) {
         self.lock().bytes -= bytes;
@@ -87,6 +106,12 @@ impl<T: Item> Queue<T> {
     pub(crate) fn close(&self) {
         self.lock().is_closed = true;
         self.changed.notify_all();
+    }
+
+    /// Returns whether the queue is closed.
+    #[cfg(feature = "postgres")]
+    pub(crate) fn is_closed(&self) -> bool {
+        self.lock().is_closed
     }
 
     fn lock(&self) -> MutexGuard<'_, State<T>> {

@@ -64,7 +64,7 @@ fn keeps_saves(store: &dyn Store) {
     assert_eq!(keys(None, 9), ["", "10", "2"]);
 }
 
-fn is_fenced<T>(outcome: Result<T, StoreError>) -> bool {
+pub(crate) fn is_fenced<T>(outcome: Result<T, StoreError>) -> bool {
     outcome.is_err_and(|error| error.kind() == StoreErrorKind::Fenced)
 }
 

@@ -2,4 +2,6 @@
 
 mod any_store;
 mod kill;
+#[cfg(all(feature = "postgres", unix))]
+mod postgres;
 mod store;
