@@ -7,6 +7,7 @@
 use std::collections::BTreeMap;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
+use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -51,7 +52,23 @@ struct Counted {
     number: u64,
 }
 
-#[room(messages(Count), events(Counted), tick_hz = 20, sync_hz = 20, empty_ms = 60_000)]
+/// The reply comes when all that was counted is on disk.
+#[derive(Message)]
+#[reply(())]
+struct Save;
+
+#[derive(Message)]
+struct Saved(Deferred<Save>);
+
+#[room(
+    messages(Count, Save),
+    events(Counted),
+    internal(Saved),
+    tick_hz = 20,
+    sync_hz = 20,
+    empty_ms = 60_000,
+    persist = 1
+)]
 impl Room for Ledger {
     fn leave(&mut self, _: &Player, _: LeaveReason, _: &mut Context<Self>) {
         self.departures += 1;
@@ -70,6 +87,21 @@ impl Handle<Count> for Ledger {
         let executed = *executed;
         cx.emit(&Counted { bot, number });
         Ok(executed)
+    }
+}
+
+impl Handle<Save> for Ledger {
+    fn handle(&mut self, _: Save, _: &Player, cx: &mut Context<Self>) -> Result<()> {
+        let later = cx.defer();
+        cx.save(Saved(later))?;
+        Err(Error::deferred())
+    }
+}
+
+impl On<Saved> for Ledger {
+    fn on(&mut self, Saved(later): Saved, cx: &mut Context<Self>) -> Result<()> {
+        cx.answer(later, Ok(()));
+        Ok(())
     }
 }
 
@@ -165,6 +197,10 @@ fn serve(server: Server) {
     config.log = LevelFilter::Warn;
     config.timeouts.upgrade = Duration::from_secs(5);
     config.http.answer_timeout = PATIENCE;
+    let server = match std::env::var("PLAYFIELD_TEST_STORE") {
+        Ok(path) => server.store_file(path),
+        Err(_) => server,
+    };
     match server.route("POST", "/upgrade/{program}", upgrade).start(config) {
         Ok(running) => {
             println!("\nlistening on {}", running.local_addr());
@@ -189,14 +225,20 @@ struct Node {
     address: String,
     /// The last process.
     pid: u32,
+    store: PathBuf,
 }
 
 impl Node {
     fn start() -> Self {
+        static STORES: AtomicU64 = AtomicU64::new(0);
+        let number = STORES.fetch_add(1, Ordering::Relaxed);
+        let name = format!("playfield-upgrade-{}-{number}.redb", std::process::id());
+        let store = std::env::temp_dir().join(name);
         let mut child = Command::new(std::env::current_exe().unwrap())
             .arg("node")
             .args(IGNORED)
             .env("PLAYFIELD_TEST_NODE", "1")
+            .env("PLAYFIELD_TEST_STORE", &store)
             .stdout(Stdio::piped())
             .spawn()
             .unwrap();
@@ -206,7 +248,7 @@ impl Node {
         // Later processes write there, too.
         std::thread::spawn(move || lines.for_each(drop));
         let pid = child.id();
-        Self { child, address: address.expect("the node listens"), pid }
+        Self { child, address: address.expect("the node listens"), pid, store }
     }
 
     fn url(&self) -> String {
@@ -241,6 +283,7 @@ impl Drop for Node {
         if let Some(last) = last.filter(|_| self.pid != self.child.id()) {
             let _ = rustix::process::kill_process(last, rustix::process::Signal::KILL);
         }
+        let _ = std::fs::remove_file(&self.store);
     }
 }
 
@@ -359,6 +402,33 @@ fn a_program_that_can_not_take_over_leaves_the_old_one_as_it_was() {
 }
 
 #[test]
+fn a_room_is_saved_after_upgrades_that_succeed_and_that_fail() {
+    let mut node = Node::start();
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
+    let runtime = runtime.unwrap();
+    let room = runtime.block_on(async {
+        let connection = client::connect(&node.url()).timeout(PATIENCE).await.unwrap();
+        connection.join_or_create_by_key::<Ledger>("ledger", "kept", &()).await.unwrap()
+    });
+    let orders = [
+        ("node", "done "),
+        ("node_that_exits", "failed "),
+        ("node_of_another_build", "failed "),
+        ("node_that_dies", "failed "),
+        ("node", "done "),
+    ];
+    for (number, (program, outcome)) in (1..).zip(orders) {
+        runtime.block_on(room.request(Count { bot: 1, number })).unwrap();
+        let answer = node.upgrade(program);
+        assert!(answer.starts_with(outcome), "{program}: {answer}");
+        runtime.block_on(room.request(Save)).unwrap();
+    }
+    let counts = runtime.block_on(room.request(Count { bot: 1, number: 6 }));
+    assert_eq!(counts.unwrap(), 6);
+}
+
+#[test]
 fn of_two_upgrades_at_once_the_second_is_refused() {
     let mut node = Node::start();
     let bots = Bots::play(&node);
@@ -367,7 +437,7 @@ fn of_two_upgrades_at_once_the_second_is_refused() {
     let (address, pid) = (node.address.clone(), node.pid);
     let first = std::thread::spawn(move || {
         let child = Command::new("true").spawn().unwrap();
-        let mut node = Node { child, address, pid: 0 };
+        let mut node = Node { child, address, pid: 0, store: PathBuf::new() };
         node.pid = node.child.id();
         // One of those below may be under way.
         loop {

@@ -319,7 +319,8 @@ pub trait AnyRoom: Send {
 
     /// Syncs, and writes all that it is, for [`RoomType::thaw`](crate::RoomType::thaw). The host
     /// then sends patches as after any sync: a player who has them goes on without a snapshot. The
-    /// room is as it was, and the host drops it, or goes on with it.
+    /// room is as it was, and the host drops it, or goes on with it. Here or elsewhere, a room that
+    /// goes on opens its save again.
     ///
     /// # Errors
     /// If it has ended or ends, or if work is in flight, which can't go on elsewhere. Nothing is

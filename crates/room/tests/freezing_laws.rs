@@ -304,6 +304,8 @@ proptest! {
         for (one, two) in frozen.outputs.iter().zip(&other.outputs) {
             prop_assert_eq!(one, two);
         }
+        prop_assert_eq!(frozen.outputs.len(), other.outputs.len());
+        prop_assert_eq!(&frozen.saves, &other.saves);
         prop_assert!(frozen == other, "bodies differ");
     }
 }

@@ -794,3 +794,113 @@ fn a_long_save_is_read_by_the_room_itself_if_too_many_computations_wait() {
     assert!(host.out.jobs.is_empty());
     assert_eq!(host.join("Ann"), Ok(PlayerId(1)));
 }
+
+/// A frozen room with a change that is not saved.
+fn frozen(disk: &Disk) -> (Sim<Document>, PlayerId, Vec<u8>) {
+    let mut sim = open(disk);
+    let ann = sim.join("Ann").unwrap();
+    sim.request(ann, Write("a".into())).unwrap();
+    let frozen = sim.freeze().unwrap();
+    (sim, ann, frozen)
+}
+
+#[test]
+fn a_thawed_room_opens_its_save_again_and_owns_it() {
+    let disk = Disk::default();
+    let (mut sim, ann, frozen) = frozen(&disk);
+    assert_eq!(*disk.closed.lock().unwrap(), [Fence(1)], "it is given up");
+    let other = Opened { fence: Fence(2), save: None };
+    assert_eq!(opened_by_other(&disk), other, "as by the process that failed");
+    sim.thaw(&frozen).unwrap();
+    sim.request(ann, Keep { once: true }).unwrap();
+    sim.run_background();
+    assert_eq!(calls(sim.room()).last(), Some(&"yes"));
+    assert_eq!(disk.document().unwrap().text, "a");
+    assert!(sim.freeze().is_ok(), "nothing is in flight");
+}
+
+/// Opens the save as another process does.
+fn opened_by_other(disk: &Disk) -> Opened {
+    let mut opening = disk.open(ROOM_TYPE, "42");
+    let mut cx = std::task::Context::from_waker(std::task::Waker::noop());
+    match opening.as_mut().poll(&mut cx) {
+        std::task::Poll::Ready(opened) => opened.unwrap(),
+        std::task::Poll::Pending => panic!("it is in memory"),
+    }
+}
+
+#[test]
+fn a_frozen_room_that_goes_on_where_it_was_opens_its_save_again_and_saves_itself() {
+    let disk = Disk::default();
+    let (mut sim, ann, _) = frozen(&disk);
+    // The other process opened the save, and wrote it, before it failed.
+    let Opened { fence, .. } = opened_by_other(&disk);
+    disk.saves.save(ROOM_TYPE, "42", fence, b"of the other".to_vec(), Completion::new(drop));
+    sim.advance(seconds(1));
+    assert_eq!(sim.run_background(), 1, "it opens its save");
+    sim.advance(seconds(10));
+    assert_eq!(sim.run_background(), 1, "it saves itself");
+    assert_eq!(disk.document().unwrap().text, "a");
+    sim.request(ann, Write("b".into())).unwrap();
+    sim.close(EndReason::Drained);
+    sim.run_background();
+    assert!(sim.is_closed());
+    assert_eq!(disk.document().unwrap().text, "ab");
+}
+
+#[test]
+fn a_thawed_room_tries_to_open_its_save_until_the_store_is_there() {
+    for mood in [Mood::Away, Mood::Full, Mood::Panicking, Mood::PanickingAtOnce] {
+        let disk = Disk::default();
+        let (mut sim, ann, frozen) = frozen(&disk);
+        disk.set(mood);
+        sim.thaw(&frozen).unwrap();
+        sim.request(ann, Keep { once: false }).unwrap();
+        sim.request(ann, Keep { once: true }).unwrap();
+        sim.advance(seconds(1));
+        sim.run_background();
+        let why = calls(sim.room()).last().unwrap().to_string();
+        assert!(why.starts_with("the room was not saved: the save can't be opened: "), "{why}");
+        assert_eq!(disk.count(), 0, "nothing is written without a fence");
+        disk.set(Mood::Fine);
+        sim.advance(seconds(1));
+        while sim.run_background() > 0 {}
+        assert_eq!(calls(sim.room()).last(), Some(&"kept a"), "{mood:?}");
+        assert!(disk.document().is_some());
+    }
+}
+
+#[test]
+fn an_opening_that_is_given_up_ends_and_disturbs_nothing() {
+    let disk = Disk::default();
+    let (mut sim, ann, frozen) = frozen(&disk);
+    disk.set(Mood::Stuck);
+    sim.thaw(&frozen).unwrap();
+    let work = sim.freeze().unwrap_err();
+    assert_eq!(work.to_string(), "work is in flight: a save");
+    let frozen = sim.freeze_after(&Error::new(ErrorCode::Busy, "the room moves")).unwrap();
+    disk.set(Mood::Fine);
+    sim.thaw(&frozen).unwrap();
+    sim.request(ann, Keep { once: false }).unwrap();
+    sim.run_background();
+    assert_eq!(calls(sim.room()).last(), Some(&"kept a"));
+}
+
+#[test]
+fn a_room_whose_save_can_not_be_opened_again_ends_by_closing_ms() {
+    let disk = Disk::default();
+    let (mut sim, _, frozen) = frozen(&disk);
+    disk.set(Mood::Away);
+    sim.thaw(&frozen).unwrap();
+    sim.close(EndReason::Drained);
+    sim.advance(Duration::from_millis(2_000));
+    sim.run_background();
+    assert!(!sim.is_closed());
+    disk.set(Mood::Fine);
+    for _ in 0..4 {
+        sim.advance(Duration::from_millis(500));
+        sim.run_background();
+    }
+    assert!(sim.is_closed());
+    assert_eq!(disk.document().unwrap().text, "a");
+}

@@ -464,6 +464,10 @@ impl<R: Room> RoomCore<R> {
             _ if self.is_over() => {}
             Mail::Done { task, message } if self.is_load(task) => self.loaded(Some(message), out),
             Mail::Lost { task } if self.is_load(task) => self.loaded(None, out),
+            Mail::Done { task, message } if self.is_reopening(task) => {
+                self.reopening_ended(Some(message), out);
+            }
+            Mail::Lost { task } if self.is_reopening(task) => self.reopening_ended(None, out),
             Mail::Saved { save, outcome } => self.saved(save, outcome, out),
             Mail::Done { task, message } => {
                 if self.context.tasks.remove(&task).is_none() {

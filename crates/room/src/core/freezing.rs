@@ -49,6 +49,9 @@ impl<R: Room> RoomCore<R> {
         self.write_parts(form);
         form.part(Part::State, |out| out.append(&mut save));
         form.part(Part::Slots, |out| out.append(&mut slots));
+        if let Some(saving) = &mut self.saving {
+            saving.disown(self.context.now);
+        }
         Ok(())
     }
 
@@ -114,6 +117,8 @@ impl<R: Room> RoomCore<R> {
         self.context.lost.clear();
         self.note_changes_if_any();
         self.follow_effects(out);
+        // It opens its save again.
+        self.save_if_due(out);
     }
 
     /// Writes all parts but the state.

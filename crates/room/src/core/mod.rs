@@ -31,6 +31,7 @@ use ending::Ending;
 pub use joining::HELD_MAIL_MAX;
 use joining::{Opening, Waiting};
 use loading::Unborn;
+pub(crate) use saving::REOPENINGS;
 use saving::Saving;
 
 /// A room of one type.

@@ -27,6 +27,13 @@ const RETRY_AT_END: Duration = Duration::from_millis(100);
 /// The least time between two lines of a room's log about unknown fields that it no longer has.
 const FORGOTTEN_EVERY: Duration = Duration::from_secs(60);
 
+/// The tasks that open the save again have numbers from here. Others count on as if they were not.
+pub(crate) const REOPENINGS: u64 = 1 << 63;
+
+/// The messages that end these tasks.
+const OPENED: &str = "playfield:opened";
+const NOT_OPENED: &str = "playfield:not-opened";
+
 /// The place and the interval of a room's saves.
 pub(super) struct Saving {
     owned: Arc<Owned>,
@@ -38,6 +45,9 @@ pub(super) struct Saving {
     /// The parties that wait for the next save.
     asked: Vec<Asked>,
     in_flight: Option<InFlight>,
+    /// The task that opens the save again, and the number of such tasks.
+    reopening: Option<u64>,
+    reopenings: u64,
     /// After a save that failed: when to try again, and why it failed.
     failed: Option<(Duration, String)>,
     /// The size of the last save.
@@ -53,6 +63,15 @@ struct Owned {
     key: Arc<str>,
     /// Set once the save is open.
     fence: OnceLock<Fence>,
+}
+
+impl Owned {
+    /// The same, not open.
+    fn closed(&self) -> Arc<Self> {
+        let Self { store, room_type, key, fence: _ } = self;
+        let (store, room_type, key) = (Arc::clone(store), room_type.clone(), Arc::clone(key));
+        Arc::new(Self { store, room_type, key, fence: OnceLock::new() })
+    }
 }
 
 impl Drop for Owned {
@@ -114,6 +133,8 @@ impl Saving {
             changed_since: None,
             asked: Vec::new(),
             in_flight: None,
+            reopening: None,
+            reopenings: 0,
             failed: None,
             bytes: 0,
             forgotten_at: None,
@@ -172,15 +193,28 @@ impl Saving {
         self.asked.len()
     }
 
-    /// Returns whether a save is in flight, or someone waits for the outcome of one.
+    /// The room was frozen. It opens its save again if it goes on here, as it would elsewhere: the
+    /// other process may have opened it, and saved it, before it failed.
+    pub(super) fn disown(&mut self, now: Duration) {
+        self.owned = self.owned.closed();
+        self.on_disk = None;
+        self.changed_since.get_or_insert(now);
+    }
+
+    /// Returns whether a save is in flight or being opened again, or someone waits for the outcome
+    /// of one.
     pub(super) fn is_saving(&self) -> bool {
-        self.in_flight.is_some() || self.asked.iter().any(Asked::is_once)
+        let is_asked = || self.asked.iter().any(Asked::is_once);
+        self.in_flight.is_some() || self.reopening.is_some() || is_asked()
     }
 
     /// The outcome of the save in flight will not be known: it may reach the disk, or not. Returns
     /// the messages of those who waited for it.
     pub(super) fn give_up(&mut self, why: &Error) -> Vec<InternalMessage> {
         let mut asked = Vec::new();
+        if self.reopening.take().is_some() {
+            self.owned = self.owned.closed();
+        }
         if let Some(InFlight { asked: first, changed_since, .. }) = self.in_flight.take() {
             asked = first;
             self.on_disk = None;
@@ -222,13 +256,9 @@ impl Saving {
     }
 
     /// Begins a save. If the store panics, it drops the completion, and the save has failed.
-    fn save(&self, bytes: Vec<u8>, done: Completion) {
-        let Owned { store, room_type, key, fence } = &*self.owned;
-        let Some(fence) = fence.get() else {
-            let text = "the save is not open";
-            return done.complete(Err(StoreError::new(StoreErrorKind::Other, text)));
-        };
-        if let Err(panic) = guard(|| store.save(room_type, key, *fence, bytes, done)) {
+    fn save(&self, fence: Fence, bytes: Vec<u8>, done: Completion) {
+        let Owned { store, room_type, key, .. } = &*self.owned;
+        if let Err(panic) = guard(|| store.save(room_type, key, fence, bytes, done)) {
             log::error!("{}: the store panicked in `save`: {panic}", self.name());
         }
     }
@@ -242,6 +272,11 @@ impl Saving {
     /// Its type and key, for the log.
     pub(super) fn name(&self) -> String {
         format!("{} {:?}", self.owned.room_type, self.owned.key)
+    }
+
+    /// `None` until the save is open.
+    fn fence(&self) -> Option<Fence> {
+        self.owned.fence.get().copied()
     }
 
     /// Returns whether something is to be saved.
@@ -272,10 +307,13 @@ impl Saving {
         }
     }
 
-    /// When the next save is due, if none is in flight.
+    /// When the next save is due, if none is in flight, or when the save is to be opened again.
     fn due_at(&self) -> Option<Duration> {
-        if self.in_flight.is_some() {
+        if self.in_flight.is_some() || self.reopening.is_some() {
             return None;
+        }
+        if self.fence().is_none() {
+            return Some(self.failed.as_ref().map_or(Duration::ZERO, |(again, _)| *again));
         }
         let due = self.changed_since.map(|since| since.saturating_add(self.every));
         match &self.failed {
@@ -324,9 +362,65 @@ impl<R: Room> RoomCore<R> {
     }
 
     pub(super) fn save_if_due(&mut self, out: &mut dyn RoomOutput) {
-        let due = self.saving.as_ref().and_then(Saving::due_at);
-        if due.is_some_and(|due| due <= self.context.now) {
-            self.save_now(out);
+        if self.save_due_at().is_none_or(|due| due > self.context.now) {
+            return;
+        }
+        match self.saving.as_ref().and_then(Saving::fence) {
+            Some(_) => self.save_now(out),
+            None => self.reopen(out),
+        }
+    }
+
+    /// Returns whether this is the end of an attempt to open the save again.
+    pub(super) fn is_reopening(&self, task: u64) -> bool {
+        self.saving.as_ref().is_some_and(|saving| saving.reopening == Some(task))
+    }
+
+    /// Begins to open the save of a room that was frozen. Its state is newer than the save.
+    fn reopen(&mut self, out: &mut dyn RoomOutput) {
+        let Some(saving) = &mut self.saving else { return };
+        let task = REOPENINGS + saving.reopenings;
+        saving.reopenings += 1;
+        let opening = saving.open();
+        let work = async move {
+            let (name, payload) = match opening.await {
+                Ok(_) => (OPENED, Vec::new()),
+                Err(error) => (NOT_OPENED, error.to_string().into_bytes()),
+            };
+            InternalMessage { name: name.into(), payload }
+        };
+        saving.reopening = Some(task);
+        if let Err(error) = out.spawn(task, Box::pin(work)) {
+            self.reopened(Err(error.text()), out);
+        }
+    }
+
+    /// An attempt to open the save again has ended. `None` is one that panicked.
+    pub(super) fn reopening_ended(
+        &mut self,
+        outcome: Option<InternalMessage>,
+        out: &mut dyn RoomOutput,
+    ) {
+        match outcome {
+            Some(message) if message.name == OPENED => self.reopened(Ok(()), out),
+            Some(message) => self.reopened(Err(&String::from_utf8_lossy(&message.payload)), out),
+            None => self.reopened(Err("the store panicked"), out),
+        }
+    }
+
+    fn reopened(&mut self, outcome: Result<(), &str>, out: &mut dyn RoomOutput) {
+        let Some(saving) = &mut self.saving else { return };
+        saving.reopening = None;
+        if let Err(why) = outcome {
+            let why = format!("the save can't be opened: {why}");
+            let told = self.not_saved(Vec::new(), None, &why);
+            return self.tell_saved(told, out);
+        }
+        if saving.failed.take().is_some() {
+            log::info!("the save of {} is open again", saving.name());
+        }
+        if self.stage_now() == Stage::Open {
+            self.save_if_due(out);
         }
     }
 
@@ -338,6 +432,7 @@ impl<R: Room> RoomCore<R> {
         else {
             return;
         };
+        let Some(fence) = saving.fence() else { return };
         if saving.in_flight.is_some() || !saving.is_behind() {
             return;
         }
@@ -357,7 +452,7 @@ impl<R: Room> RoomCore<R> {
         }
         match context.number() {
             Ok(number) => {
-                saving.save(bytes, out.completion(number));
+                saving.save(fence, bytes, out.completion(number));
                 let asked = std::mem::take(&mut saving.asked);
                 let changed_since = saving.changed_since.take();
                 saving.in_flight = Some(InFlight { number, print, asked, changed_since });
@@ -384,31 +479,46 @@ impl<R: Room> RoomCore<R> {
         {
             return self.lose(error, out);
         }
-        let why = outcome.err().map(|error| error.to_string());
-        let told = match &why {
-            None => {
+        let told = match outcome {
+            Ok(()) => {
                 saving.on_disk = Some(print);
                 if saving.failed.take().is_some() {
                     log::info!("{} is saved again", saving.name());
                 }
                 asked.into_iter().map(|asked| asked.message(Ok(()))).collect::<Vec<_>>()
             }
-            Some(why) => {
+            Err(why) => {
                 // It may have reached the disk nevertheless.
                 saving.on_disk = None;
-                saving.changed_since = changed_since.or(saving.changed_since);
-                let error =
-                    Error::new(ErrorCode::Internal, format!("the room was not saved: {why}"));
-                let (once, again): (Vec<_>, _) = asked.into_iter().partition(Asked::is_once);
-                // They were first.
-                let later = std::mem::replace(&mut saving.asked, again);
-                saving.asked.extend(later);
-                once.into_iter().map(|asked| asked.message(Err(error.clone()))).collect()
+                self.not_saved(asked, changed_since, &why.to_string())
             }
         };
-        if let Some(why) = why {
-            self.save_failed(&why);
+        self.tell_saved(told, out);
+    }
+
+    /// Those who asked for a save that failed wait for the next one, before all others. Returns the
+    /// messages of those who don't.
+    fn not_saved(
+        &mut self,
+        mut asked: Vec<Asked>,
+        changed_since: Option<Duration>,
+        why: &str,
+    ) -> Vec<InternalMessage> {
+        let Some(saving) = &mut self.saving else { return Vec::new() };
+        saving.changed_since = changed_since.or(saving.changed_since);
+        let error = Error::new(ErrorCode::Internal, format!("the room was not saved: {why}"));
+        if saving.fence().is_none() {
+            asked.append(&mut saving.asked);
         }
+        let (once, again): (Vec<_>, _) = asked.into_iter().partition(Asked::is_once);
+        let later = std::mem::replace(&mut saving.asked, again);
+        saving.asked.extend(later);
+        self.save_failed(why);
+        once.into_iter().map(|asked| asked.message(Err(error.clone()))).collect()
+    }
+
+    /// Tells the room the outcome of a save, and begins the next if it is due.
+    fn tell_saved(&mut self, told: Vec<InternalMessage>, out: &mut dyn RoomOutput) {
         self.context.saves_asked -= told.len();
         for message in told {
             self.internal_message_or_log(&message, out);

@@ -138,6 +138,7 @@ impl<R: Room + Default> Sim<R> {
         let thaw = Thaw { frozen: &frozen, store: self.store.clone(), link: &mut link };
         self.core = RoomCore::thaw_with(thaw, self.tracking)?;
         self.core.moved(self.now, &mut self.out);
+        self.reopen();
         self.follow_up();
         Ok(())
     }

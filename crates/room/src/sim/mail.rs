@@ -11,9 +11,10 @@ use playfield_wire::ErrorCode;
 use super::audit::By;
 use super::record::Record;
 use super::{OTHER_ROOM_ID, OTHER_ROOM_TYPE, Sim};
+use crate::core::REOPENINGS;
 use crate::{
     AnyRoom, AskId, AskOf, Error, InternalMessage, InternalOf, Mail, NewRoom, Publication, Push,
-    Result, Room, Sender,
+    Result, Room, Sender, Task,
 };
 
 impl<R: Room + Default> Sim<R> {
@@ -84,13 +85,8 @@ impl<R: Room + Default> Sim<R> {
             let done = catch_unwind(AssertUnwindSafe(job));
             ended.push(done.map_or(Mail::Lost { task }, |message| Mail::Done { task, message }));
         }
-        for (task, mut work) in std::mem::take(&mut self.out.tasks) {
-            let poll = || work.as_mut().poll(&mut TaskContext::from_waker(Waker::noop()));
-            match catch_unwind(AssertUnwindSafe(poll)) {
-                Ok(Poll::Ready(message)) => ended.push(Mail::Done { task, message }),
-                Ok(Poll::Pending) => self.out.tasks.push((task, work)),
-                Err(_) => ended.push(Mail::Lost { task }),
-            }
+        for (task, work) in std::mem::take(&mut self.out.tasks) {
+            ended.extend(self.poll(task, work));
         }
         ended.extend(self.out.take_saved());
         let count = ended.len();
@@ -98,6 +94,29 @@ impl<R: Room + Default> Sim<R> {
             self.mail(mail);
         }
         count
+    }
+
+    /// Opens the save of a room that goes on, as a node does at once.
+    pub(super) fn reopen(&mut self) {
+        let opens = |(task, _): &(u64, Task)| *task >= REOPENINGS;
+        if let Some(place) = self.out.tasks.iter().position(opens) {
+            let (task, work) = self.out.tasks.remove(place);
+            let ended = self.poll(task, work);
+            ended.into_iter().for_each(|mail| self.mail(mail));
+        }
+    }
+
+    /// Polls a task once. Returns its end, if it has ended.
+    fn poll(&mut self, task: u64, mut work: Task) -> Option<Mail> {
+        let poll = || work.as_mut().poll(&mut TaskContext::from_waker(Waker::noop()));
+        match catch_unwind(AssertUnwindSafe(poll)) {
+            Ok(Poll::Ready(message)) => Some(Mail::Done { task, message }),
+            Ok(Poll::Pending) => {
+                self.out.tasks.push((task, work));
+                None
+            }
+            Err(_) => Some(Mail::Lost { task }),
+        }
     }
 
     /// From here on there is another room of type `N` with this key and id, for

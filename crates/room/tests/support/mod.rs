@@ -208,7 +208,7 @@ impl Host {
         }
     }
 
-    /// Replaces the room by one that goes on from these bytes.
+    /// Replaces the room by one that goes on from these bytes, and opens its save again.
     pub(crate) fn thaw(&mut self, of: RoomType, frozen: &[u8], store: Option<MemoryStore>) {
         let frozen = Frozen::read(frozen).unwrap();
         let linked = &self.linked;
@@ -219,6 +219,12 @@ impl Host {
         };
         self.room = (of.thaw)(thaw).unwrap();
         self.room.moved(self.at, &mut self.out);
+        let opens = |task: u64| task >= 1 << 63;
+        self.out.outputs.retain(|output| !matches!(output, Output::Spawn { task } if opens(*task)));
+        if let Some(place) = self.out.tasks.iter().position(|(task, _)| opens(*task)) {
+            let (task, work) = self.out.tasks.remove(place);
+            self.run_task(task, work);
+        }
     }
 
     pub(crate) fn leave(&mut self, player: PlayerId) {
@@ -271,14 +277,18 @@ impl Host {
         for (task, job) in std::mem::take(&mut self.out.jobs) {
             self.mail(Mail::Done { task, message: job() });
         }
-        for (task, mut work) in std::mem::take(&mut self.out.tasks) {
-            let mut cx = TaskContext::from_waker(Waker::noop());
-            if let Poll::Ready(message) = work.as_mut().poll(&mut cx) {
-                self.mail(Mail::Done { task, message });
-            }
+        for (task, work) in std::mem::take(&mut self.out.tasks) {
+            self.run_task(task, work);
         }
         let saved = std::mem::take(&mut *self.out.saved.lock().unwrap());
         saved.into_iter().for_each(|mail| self.mail(mail));
+    }
+
+    fn run_task(&mut self, task: u64, mut work: Task) {
+        let mut cx = TaskContext::from_waker(Waker::noop());
+        if let Poll::Ready(message) = work.as_mut().poll(&mut cx) {
+            self.mail(Mail::Done { task, message });
+        }
     }
 
     pub(crate) fn mail(&mut self, mail: Mail) {
