@@ -182,10 +182,10 @@ pub trait AnyRoom: Send {
     /// A player wants to join.
     ///
     /// # Errors
-    /// `room_full`, `room_locked`, `bad_reservation`, `room_closed` if it is about to end, `room_not_found` if it has
-    /// ended, `room_failed`, or the room's own refusal. The host sends the link this error and
-    /// nothing else: [`RoomOutput::removed`] is not called for it, and the host drops any event for
-    /// it.
+    /// `room_full`, `room_locked`, `bad_reservation`, `room_closed` if it is about to end,
+    /// `room_not_found` if it has ended, `room_failed`, or the room's own refusal. The host sends
+    /// the link this error and nothing else: [`RoomOutput::removed`] is not called for it, and the
+    /// host drops any event for it.
     fn join(
         &mut self,
         at: Duration,
@@ -358,8 +358,8 @@ pub trait AnyRoom: Send {
         InFlight::default()
     }
 
-    /// It was made by [`RoomType::thaw`](crate::RoomType::thaw), or goes on after
-    /// [`freeze_after`](Self::freeze_after): the first call then.
+    /// The first call after the room was made by [`RoomType::thaw`](crate::RoomType::thaw), or goes
+    /// on after [`freeze_after`](Self::freeze_after).
     fn moved(&mut self, at: Duration, out: &mut dyn RoomOutput) {
         let _ = (at, out);
     }
@@ -367,8 +367,8 @@ pub trait AnyRoom: Send {
     /// Does what an operator wants.
     ///
     /// # Errors
-    /// `room_closed` if it has ended or ends, `refused` if there is no such player, `bad_payload` if
-    /// there is no such event.
+    /// `room_closed` if it has ended or ends, `refused` if there is no such player, `bad_payload`
+    /// if there is no such event.
     fn operate(
         &mut self,
         at: Duration,

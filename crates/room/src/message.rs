@@ -34,10 +34,10 @@ pub const REFUSALS_MIN: Rate = Rate::new(100, Duration::from_secs(1), 1000);
 /// ```
 ///
 /// `#[message(rate = 10)]` limits how often a player may send it to a room: ten times a second, and
-/// ten at once unless `burst` says otherwise. `rate = 0.5` is one in two seconds. The handler is not
-/// called for what comes faster: the player gets the error `too_fast` with the time to wait, and
-/// past [`RATE_MULTIPLE`] times the rate, and past [`REFUSALS_MIN`], the player is removed with that
-/// code, and the connection closed. Messages that no player sends have no such limit.
+/// ten at once unless `burst` says otherwise. `rate = 0.5` is one in two seconds. The handler is
+/// not called for what comes faster: the player gets the error `too_fast` with the time to wait,
+/// and past [`RATE_MULTIPLE`] times the rate, and past [`REFUSALS_MIN`], the player is removed with
+/// that code, and the connection closed. Messages that no player sends have no such limit.
 ///
 /// ```
 /// # mod playfield { pub use playfield_room::*; pub mod prelude { pub use playfield_room::*; pub use playfield_state::*; } }
@@ -182,7 +182,8 @@ impl<M: Message, R: Asks<M>> AskOf<R> for M {}
 pub struct Settings {
     /// Ticks per second; 0 = none. Default: 0.
     pub tick_hz: u32,
-    /// Syncs per second; 0 = only after [`Context::sync_now`]. Default: `tick_hz`, or 20 if that is 0.
+    /// Syncs per second; 0 = only after [`Context::sync_now`]. Default: `tick_hz`, or 20 if that is
+    /// 0.
     pub sync_hz: u32,
     /// The most players. Default: 64.
     pub capacity: u32,

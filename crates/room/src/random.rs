@@ -34,8 +34,8 @@ impl Random {
         Self(Mcg::from_seed(state))
     }
 
-    /// A number below `bound`, each equally likely; 0 if `bound` is 0. (Lemire, "Fast Random Integer
-    /// Generation in an Interval".)
+    /// A number below `bound`, each equally likely; 0 if `bound` is 0. (Lemire, "Fast Random
+    /// Integer Generation in an Interval".)
     pub fn below(&mut self, bound: u64) -> u64 {
         if bound == 0 {
             return 0;

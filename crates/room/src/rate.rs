@@ -147,8 +147,8 @@ impl Bucket {
         time(self.full_at.saturating_sub(rate.full.saturating_sub(rate.interval)))
     }
 
-    /// The time until it is full and the time for which its credit lasts, from `now` on, in sixteenths
-    /// of a nanosecond: what to pass on to a bucket by another clock.
+    /// The time until it is full and the time for which its credit lasts, from `now` on, in
+    /// sixteenths of a nanosecond: what to pass on to a bucket by another clock.
     #[must_use]
     pub fn remaining(self, now: Duration) -> [u64; 2] {
         [self.full_at, self.credit_until].map(|at| at.saturating_sub(units(now)))
@@ -192,7 +192,8 @@ impl Limit {
         Self { rate, refusals }
     }
 
-    /// However low the rate is, so much of what exceeds it is refused before the sender is given up.
+    /// However low the rate is, so much of what exceeds it is refused before the sender is given
+    /// up.
     #[must_use]
     pub const fn refusing(self, least: Rate) -> Self {
         let refusals = match self.refusals {

@@ -65,9 +65,9 @@ use crate::{Context, EndReason, LeaveReason, Player, Result};
 /// | `round_trip_ms = 2_000` | never | milliseconds between pings that measure the [round trip](Context::round_trip) to each player, 100 to 3,600,000 |
 /// | `grace_ms = 10_000` | 10,000 | milliseconds that a player whose connection was lost keeps the seat, up to 86,400,000; 0 = none: see [below](#players-who-come-back) |
 ///
-/// Those with numbers are the room type's [`Settings`](crate::Settings). Where the `impl` lacks them,
-/// the attribute also adds `type Options = ();` and a [`create`](Self::create) that returns the
-/// default state.
+/// Those with numbers are the room type's [`Settings`](crate::Settings). Where the `impl` lacks
+/// them, the attribute also adds `type Options = ();` and a [`create`](Self::create) that returns
+/// the default state.
 ///
 /// # Life of a room
 ///
@@ -134,8 +134,8 @@ use crate::{Context, EndReason, LeaveReason, Player, Result};
 /// - A save belongs to the room that opened it last, on whichever node. One that no longer owns its
 ///   save ends at its next save, without a further call, and its players receive `room_closed`.
 ///
-/// The state is encoded on the room's shard, about 1 ms for 1 MB. All else happens elsewhere. A room
-/// that panics is not saved: its last save stays.
+/// The state is encoded on the room's shard, about 1 ms for 1 MB. All else happens elsewhere. A
+/// room that panics is not saved: its last save stays.
 ///
 /// A save has the state alone: no players, timers or background work, and no
 /// [skipped](State#skipped-fields) fields.
@@ -150,10 +150,12 @@ pub trait Room:
     type Options: Data + Default;
 
     /// Creates a room. [`Context::creator`] is who asked for it: a player, whose
-    /// [`join`](Self::join) follows, another room, or the node; [`Context::hold`] lets it wait for something.
+    /// [`join`](Self::join) follows, another room, or the node; [`Context::hold`] lets it wait for
+    /// something.
     ///
     /// # Errors
-    /// A refusal, which that player receives, or which is logged if a room asked. No room is created.
+    /// A refusal, which that player receives, or which is logged if a room asked. No room is
+    /// created.
     fn create(options: Self::Options, cx: &mut Context<Self>) -> Result<Self>;
 
     /// The room was made of a save, and not by `create`: make again what saves leave out, such as

@@ -85,11 +85,11 @@ pub struct RoomType {
     /// Rates and limits: those in the attribute `room`, unless changed.
     pub settings: Settings,
     /// The values of the options that are criteria, encoded: `join_or_create` finds rooms that have
-    /// the same. `None` if the room declares no criteria. It fails with `bad_payload` if the options
-    /// are invalid.
+    /// the same. `None` if the room declares no criteria. It fails with `bad_payload` if the
+    /// options are invalid.
     pub criteria: Option<Criteria>,
-    /// Creates a room. It fails with `bad_payload` if the options are invalid, or with the room's own
-    /// refusal.
+    /// Creates a room. It fails with `bad_payload` if the options are invalid, or with the room's
+    /// own refusal.
     pub create: fn(Birth<'_>) -> Result<Box<dyn AnyRoom>, Error>,
     /// Makes a room of a frozen one of this type, which goes on as if nothing had happened. The
     /// host calls [`AnyRoom::moved`] first. A player's copy of the frozen version gets patches, and

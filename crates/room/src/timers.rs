@@ -109,7 +109,7 @@ impl Timers {
     /// Makes timers of what [`freeze`](Self::freeze) returned.
     ///
     /// # Errors
-    /// What is wrong in them.
+    /// If a timer is wrong.
     pub(crate) fn thaw(
         parts::Timers { last, timers }: parts::Timers,
         mut message: impl FnMut(parts::Message) -> Result<InternalMessage, String>,
@@ -141,8 +141,8 @@ impl Timers {
         self.due.first().map(|(at, _)| *at)
     }
 
-    /// Takes the message of the next timer that is due by `now`. A repeating timer is set to the next
-    /// multiple of its period that lies ahead: missed ones are skipped.
+    /// Takes the message of the next timer that is due by `now`. A repeating timer is set to the
+    /// next multiple of its period that lies ahead: missed ones are skipped.
     pub(crate) fn take_due(&mut self, now: Duration) -> Option<InternalMessage> {
         let &(at, id) = self.due.first()?;
         if at > now {

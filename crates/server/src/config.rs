@@ -101,12 +101,12 @@ impl Config {
         })
     }
 
-    /// Sets several settings, and parts of settings, that were given in no order: a table before its
-    /// parts, and the number of a rate before its burst.
+    /// Sets several settings, and parts of settings, that were given in no order: a table before
+    /// its parts, and the number of a rate before its burst.
     ///
     /// # Errors
-    /// As [`set`](Self::set), and if a rate is given by the second and by the minute. Settings before
-    /// the wrong one are set.
+    /// As [`set`](Self::set), and if a rate is given by the second and by the minute. Settings
+    /// before the wrong one are set.
     pub fn set_all(&mut self, mut values: Vec<(&str, String)>) -> Result<(), ConfigError> {
         let is_part = |key: &str| find(key).is_some_and(|(_, part)| part.is_some());
         values.sort_by_key(|(key, _)| (is_part(key), key.ends_with(".burst")));

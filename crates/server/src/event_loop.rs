@@ -763,7 +763,8 @@ impl EventLoop {
         }
     }
 
-    /// Returns whether it is time for the goodbye: no shard has rooms any more, or it can't wait longer.
+    /// Returns whether it is time for the goodbye: no shard has rooms any more, or it can't wait
+    /// longer.
     fn has_to_part(&self) -> bool {
         !self.said_goodbye
             && self.ends_at.is_some_and(|at| at <= self.now() || self.shared.has_closed())

@@ -48,7 +48,8 @@ fn hint_where(address: SocketAddr, has_tls: bool, is_container: bool) -> String 
     }
 }
 
-/// Returns whether this process runs in a container, as far as Docker, Podman and Kubernetes say so.
+/// Returns whether this process runs in a container, as far as Docker, Podman and Kubernetes say
+/// so.
 fn is_container() -> bool {
     ["/.dockerenv", "/run/.containerenv"].iter().any(|path| Path::new(path).exists())
         || std::env::var_os("KUBERNETES_SERVICE_HOST").is_some()

@@ -196,7 +196,8 @@ fn later_heads_are_refused_as_the_first_one_is() {
                 let mut stream = connect(&running);
                 let text = format!("{before}{request}");
                 if settings.is_empty() {
-                    // In one piece with the request before. The node may end the connection before all is written.
+                    // In one piece with the request before. The node may end the connection before
+                    // all is written.
                     let _ = stream.write_all(text.as_bytes());
                     return rest(&mut stream);
                 }

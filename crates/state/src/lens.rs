@@ -89,7 +89,8 @@ impl Lens {
         Self { part: Part::All, fresh: true, ..self }
     }
 
-    /// Returns whether a version is so old that what was removed before it is no longer sent to anyone.
+    /// Returns whether a version is so old that what was removed before it is no longer sent to
+    /// anyone.
     pub(crate) fn forgotten(version: u64, now: u64) -> bool {
         version.saturating_add(GONE_VERSIONS) < now
     }
@@ -107,8 +108,8 @@ impl Lens {
         if owner.is_some() { Self { owner, ..self } } else { self }
     }
 
-    /// Returns whether to look at every place that may have been the viewer's entry, so that the actions of
-    /// others there have no influence.
+    /// Returns whether to look at every place that may have been the viewer's entry, so that the
+    /// actions of others there have no influence.
     #[inline]
     pub fn recalls_all(self) -> bool {
         self.stale && self.part != Part::Shared
@@ -157,7 +158,7 @@ pub struct Stamps {
 }
 
 impl Stamps {
-    /// Those of nothing.
+    /// The stamps of nothing.
     pub(crate) const NEVER: Self = Self { shared: Stamp::NEVER, owned: Stamp::NEVER };
 
     /// Everything new at `now`.
@@ -279,8 +280,8 @@ impl Step {
         if self.mode & 1 == 0 { Tracking::On } else { Tracking::Off }
     }
 
-    /// The same if it is one with tracking and without a probe, as nearly all are. Then the compiler
-    /// knows that no field has to ask.
+    /// The same if it is one with tracking and without a probe, as nearly all are. Then the
+    /// compiler knows that no field has to ask.
     #[inline(always)]
     pub(crate) fn plain(self) -> Option<Self> {
         (self.mode == 0).then_some(Self { mode: 0, ..self })

@@ -1,5 +1,6 @@
-//! What a shadow knows beside the state: which slots of maps, and of views, stand for which keys.
-//! Copies know these slots, so a shadow that is made again in another process has to give the same.
+//! Facts that a shadow has beside the state: which slots of maps, and of views, stand for which
+//! keys. Copies know these slots, so a shadow that is made again in another process has to give the
+//! same.
 //!
 //! First comes the fingerprint of what players see, in 8 bytes, little endian: in a build where
 //! that is another, the rest says nothing. It is in the order of the state: for each map a byte
@@ -17,7 +18,7 @@ use playfield_wire::{DecodeError, writer};
 use crate::State;
 use crate::map::MAP_SLOTS_MAX;
 
-/// How a shadow is made. For generated code.
+/// A way to make a shadow. For generated code.
 ///
 /// It is a type parameter, so that shadows of new values, at each sync, pay nothing for those that
 /// are made again.

@@ -431,7 +431,8 @@ pub(crate) fn diff_inside<T: Compare>(
     }
 }
 
-/// Returns whether anything that the lens sees changed. Stamps alone also cover what only other owners see.
+/// Returns whether anything that the lens sees changed. Stamps alone also cover what only other
+/// owners see.
 pub(crate) fn differs<T: State>(shadow: &T::Shadow, lens: Lens) -> bool {
     let lens = Lens { fresh: false, ..lens };
     T::stamps(shadow).after(lens) && T::write_patch(shadow, lens, &mut Vec::new())

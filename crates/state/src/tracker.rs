@@ -132,7 +132,8 @@ impl<T: State> Tracker<T> {
         self.digests.clear();
     }
 
-    /// Returns whether a patch can begin at this version. A copy at any other version needs a snapshot.
+    /// Returns whether a patch can begin at this version. A copy at any other version needs a
+    /// snapshot.
     pub fn reaches(&self, since: u64) -> bool {
         (self.bound_at + 1..=self.version).contains(&since)
     }
@@ -213,7 +214,8 @@ impl<T: State> Tracker<T> {
         if T::PLACED { T::left_out(&self.shadow, viewer) } else { 0 }
     }
 
-    /// Returns whether the state has views by place, so that [`left_out`](Self::left_out) may be above 0.
+    /// Returns whether the state has views by place, so that [`left_out`](Self::left_out) may be
+    /// above 0.
     pub fn may_leave_out(&self) -> bool {
         T::PLACED
     }

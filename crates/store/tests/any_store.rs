@@ -1,4 +1,4 @@
-//! What every store promises.
+//! The promises of every store.
 
 use playfield_room::{Fence, Store, StoreError, StoreErrorKind, Stored};
 

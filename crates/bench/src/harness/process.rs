@@ -59,8 +59,8 @@ pub(crate) fn serve(first: impl Display, more: impl FnMut() -> Vec<u64>) -> io::
     playfield_measure::process::serve(first, heap, more)
 }
 
-/// The configuration of a node on loopback with so many shards. One with a single shard is pinned to
-/// the server's core, and so is all of this process.
+/// The configuration of a node on loopback with so many shards. One with a single shard is pinned
+/// to the server's core, and so is all of this process.
 pub(crate) fn node(shards: usize, settings: &[(&str, &dyn Display)]) -> io::Result<Config> {
     if shards == 1 {
         pin(SERVER_CORE)?;

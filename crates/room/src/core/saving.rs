@@ -496,8 +496,8 @@ impl<R: Room> RoomCore<R> {
         self.tell_saved(told, out);
     }
 
-    /// Those who asked for a save that failed wait for the next one, before all others. Returns the
-    /// messages of those who don't.
+    /// Lets those who asked for a save that failed wait for the next one, before all others.
+    /// Returns the messages of those who don't.
     fn not_saved(
         &mut self,
         mut asked: Vec<Asked>,

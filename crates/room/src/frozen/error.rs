@@ -13,12 +13,12 @@ const NAMES_LISTED: usize = 4;
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum FreezeError {
-    /// It has ended, or is about to.
+    /// The room has ended, or is about to.
     Ended,
     /// Work is in flight, which can't go on elsewhere. Wait for it, or
     /// [give it up](crate::AnyRoom::freeze_after).
     Busy(InFlight),
-    /// It has more than [`FROZEN_BYTES_MAX`] bytes.
+    /// The room has more than [`FROZEN_BYTES_MAX`] bytes.
     TooLarge {
         /// The number of bytes.
         bytes: usize,
@@ -30,7 +30,8 @@ pub enum FreezeError {
 /// Work of a room that is not done.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct InFlight {
-    /// It has not opened yet: its save is being loaded, or it waits for work that `create` began.
+    /// The room has not opened yet: its save is being loaded, or it waits for work that `create`
+    /// began.
     pub is_opening: bool,
     /// The number of players who wait to join.
     pub joins: usize,
@@ -95,12 +96,12 @@ impl std::error::Error for FreezeError {}
 pub enum ThawError {
     /// The bytes do not begin like a frozen room.
     NotFrozen,
-    /// It is in a format of a newer Playfield.
+    /// The format is that of a newer Playfield.
     Format {
         /// The version of that format.
         version: u8,
     },
-    /// It has more than [`FROZEN_BYTES_MAX`] bytes.
+    /// The room has more than [`FROZEN_BYTES_MAX`] bytes.
     TooLarge {
         /// The number of bytes.
         bytes: usize,

@@ -202,7 +202,7 @@ impl<'a> Frozen<'a> {
         T::read(Format::Packed, self.part(part)?).map_err(|error| self.wrong(part, error))
     }
 
-    /// What is wrong in a part.
+    /// The error for a part that is wrong.
     pub(crate) fn wrong(&self, part: Part, error: DecodeError) -> ThawError {
         let start = self.content(part as u8).map_or(0, |content| content.start);
         let at = start + error.offset().unwrap_or(0);

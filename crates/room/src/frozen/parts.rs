@@ -31,7 +31,7 @@ pub(crate) enum Part {
     Saving = 12,
     /// A save.
     State = 13,
-    /// What [`Tracker::put_slots`](playfield_state::Tracker::put_slots) wrote.
+    /// The bytes that [`Tracker::put_slots`](playfield_state::Tracker::put_slots) wrote.
     Slots = 14,
 }
 

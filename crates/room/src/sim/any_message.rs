@@ -11,8 +11,8 @@ use super::Sim;
 use crate::{Random, Room};
 
 impl<R: Room + Default> Sim<R> {
-    /// A player requests something: a message that the room declares, with values of its types, both
-    /// chosen at random by `seed`. The reply is dropped. Does nothing if the room declares no
+    /// A player requests something: a message that the room declares, with values of its types,
+    /// both chosen at random by `seed`. The reply is dropped. Does nothing if the room declares no
     /// message.
     ///
     /// Half of the numbers are small, and half of the players are the sender. Many messages will be

@@ -27,8 +27,8 @@ impl<R: Room + Default> Sim<R> {
     /// Lets a guest join, and syncs, so that the player has a copy.
     ///
     /// # Errors
-    /// `room_full`, `room_locked`, `room_closed` if the room is about to end, `room_not_found` if it
-    /// has ended, `room_failed` if it panicked, or its refusal.
+    /// `room_full`, `room_locked`, `room_closed` if the room is about to end, `room_not_found` if
+    /// it has ended, `room_failed` if it panicked, or its refusal.
     ///
     /// # Panics
     /// If the room [holds](crate::Context::hold) the player: use [`join_begin`](Self::join_begin).
@@ -342,8 +342,8 @@ impl<R: Room + Default> Sim<R> {
     }
 
     /// Unblocks the connection, or brings back a player whose connection was [cut](Self::cut): with
-    /// the next sync, one patch brings all that was missed. Events and replies that waited arrive at
-    /// once. If the room has removed the player meanwhile, the client gets only those.
+    /// the next sync, one patch brings all that was missed. Events and replies that waited arrive
+    /// at once. If the room has removed the player meanwhile, the client gets only those.
     ///
     /// # Panics
     /// If there is no such player.
@@ -405,15 +405,15 @@ impl<R: Room + Default> Sim<R> {
             .collect()
     }
 
-    /// Returns whether a player is in the room. A player who waited for the room's save is here under a new
-    /// number: see [`number_of`](Self::number_of).
+    /// Returns whether a player is in the room. A player who waited for the room's save is here
+    /// under a new number: see [`number_of`](Self::number_of).
     pub fn is_here(&self, player: PlayerId) -> bool {
         self.players.contains_key(&player)
     }
 
-    /// Why the room removed a player, or refused one who waited: with the code `connection_lost`, the
-    /// connection was lost for longer than the room keeps the seat. `None` if the player is here, or
-    /// left by [`leave`](Self::leave) or [`disconnect`](Self::disconnect).
+    /// Why the room removed a player, or refused one who waited: with the code `connection_lost`,
+    /// the connection was lost for longer than the room keeps the seat. `None` if the player is
+    /// here, or left by [`leave`](Self::leave) or [`disconnect`](Self::disconnect).
     pub fn why_gone(&self, player: PlayerId) -> Option<&Error> {
         self.out.gone.get(&player)
     }
@@ -448,7 +448,8 @@ impl<R: Room + Default> Sim<R> {
         self.follow_up();
     }
 
-    /// Moves those who waited to the players, or to those who are gone. Whether there is a new player.
+    /// Moves those who waited to the players, or to those who are gone. Whether there is a new
+    /// player.
     fn take_decided(&mut self) -> bool {
         for (link, why) in std::mem::take(&mut self.out.refused) {
             let player = self.waiting.iter().find(|(_, (of, _))| *of == link);

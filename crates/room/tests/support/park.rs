@@ -37,7 +37,7 @@ pub(crate) struct Park {
     score: u32,
     spots: [Option<Beast>; 2],
     last_tick: u64,
-    /// How many beasts are in each column. Made again from the beasts.
+    /// The number of beasts in each column. Made again from the beasts.
     #[sync(skip)]
     columns: BTreeMap<u8, usize>,
 }

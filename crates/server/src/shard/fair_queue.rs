@@ -1,7 +1,7 @@
 //! Work that waits, by the party that causes it, under start-time fair queueing (Goyal, Vin, Cheng:
-//! *Start-time Fair Queueing*, SIGCOMM 1996). Of parties whose work always waits, each gets the same
-//! share of the time, whatever a piece of it costs and however many pieces there are. What a piece
-//! costs is known only after it ran.
+//! *Start-time Fair Queueing*, SIGCOMM 1996). Of parties whose work always waits, each gets the
+//! same share of the time, whatever a piece of it costs and however many pieces there are. What a
+//! piece costs is known only after it ran.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::hash::Hash;
@@ -17,21 +17,23 @@ pub(crate) trait Payer: Clone + Eq + Hash {
     }
 }
 
-/// By how much a party that took nothing lately goes before others: about as much as a piece of work
-/// takes. Among many that always wait, one that seldom does is served at once instead of after one
-/// piece of each of them.
+/// By how much a party that took nothing lately goes before others: about as much as a piece of
+/// work takes. Among many that always wait, one that seldom does is served at once instead of after
+/// one piece of each of them.
 const HEAD_START: Duration = Duration::from_millis(2);
 
-/// Work of many parties. Each party has `LINES` lines, which share its time in the same way: one line
-/// must not keep the work in the others waiting, however long it is and whatever its work costs.
+/// Work of many parties. Each party has `LINES` lines, which share its time in the same way: one
+/// line must not keep the work in the others waiting, however long it is and whatever its work
+/// costs.
 ///
 /// Among parties that are even, those go first whose next piece is in a line of short pieces: of a
 /// thousand that come at once, one that needs little need not wait for a long piece of each other.
 pub(crate) struct FairQueue<P, T, const LINES: usize = 1> {
-    /// The virtual time, in nanoseconds: the time that a party has got whose work has always waited.
+    /// The virtual time, in nanoseconds: the time that a party has got whose work has always
+    /// waited.
     ///
-    /// It is at least the start of the piece that is under way. It also goes on by what would be the
-    /// share of one party more in what a piece took: else a party that is ahead would never be
+    /// It is at least the start of the piece that is under way. It also goes on by what would be
+    /// the share of one party more in what a piece took: else a party that is ahead would never be
     /// served, as long as others come that had nothing before.
     now: u64,
     parties: HashMap<P, Party<T, LINES>>,
@@ -194,7 +196,8 @@ impl<P: Payer, T, const LINES: usize> FairQueue<P, T, LINES> {
         let time = nanoseconds(time) / party.weight();
         let mut share = time / (self.order.len() as u64 + 2);
         if self.head_start > 0 && start < self.now {
-            // It uses its head start: if the time went on as fast, others would have theirs in vain.
+            // It uses its head start: if the time went on as fast, others would have theirs in
+            // vain.
             share /= 4;
         }
         self.now = self.now.saturating_add(share);

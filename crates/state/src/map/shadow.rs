@@ -48,8 +48,8 @@ pub(super) enum DigestOf {
 }
 
 impl DigestOf {
-    /// Returns whether one replaces the other. A map is in one place of the tree, so after a move the
-    /// digests of the old place are useless.
+    /// Returns whether one replaces the other. A map is in one place of the tree, so after a move
+    /// the digests of the old place are useless.
     fn replaces(self, other: Self) -> bool {
         match (self, other) {
             (Self::Packed, Self::Packed) => true,

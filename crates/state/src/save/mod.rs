@@ -40,7 +40,7 @@ pub use self::shown::saved_as_json;
     note = "derive `State`; keys of maps implement `Key`; elements and values implement `State`"
 )]
 pub trait Save: Sized {
-    /// Whether it has [skipped fields](State#skipped-fields), itself or inside.
+    /// Says that it has [skipped fields](State#skipped-fields), itself or inside.
     const SKIPS: bool = false;
 
     /// Its shape in a save.

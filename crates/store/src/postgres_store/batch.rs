@@ -1,4 +1,4 @@
-//! What a connection has to do, and doing it in groups.
+//! The work of a connection, which is done in groups.
 
 use std::collections::{HashMap, HashSet};
 
@@ -17,7 +17,7 @@ const WRITE_BYTES_MAX: usize = 8 << 20;
 /// The most saves that a statement reads. Their bytes are in memory together.
 const READS_MAX: usize = 64;
 
-/// How often a statement is tried again that others were in the way of.
+/// The number of times that a statement is tried again which others were in the way of.
 const TRIES_MAX: u32 = 3;
 
 /// The bytes for which a call counts that brings none.

@@ -1,4 +1,4 @@
-//! How the database is reached.
+//! Connections to the database.
 
 use std::pin::Pin;
 use std::str::FromStr as _;

@@ -20,7 +20,7 @@ const TAKE_BYTES_MAX: usize = 16 << 20;
 const PAUSE_MIN: Duration = Duration::from_millis(50);
 const PAUSE_MAX: Duration = Duration::from_secs(2);
 
-/// How long a store that is dropped waits for a database that is away.
+/// The time for which a store that is dropped waits for a database that is away.
 const CLOSE_WAIT: Duration = Duration::from_secs(5);
 
 pub(super) struct Lane {

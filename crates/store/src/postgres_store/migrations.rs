@@ -5,10 +5,11 @@ use tokio_postgres::{Client, Error, GenericClient};
 
 use super::trouble::of_connecting;
 
-/// What makes each version of the tables of the one before.
+/// The statements that make each version of the tables of the one before.
 ///
-/// Fences are from a sequence, so that a row may be removed: the same fence is not handed out again.
-/// Saves are not compressed, since that is the larger part of the work for a save of some KiB.
+/// Fences are from a sequence, so that a row may be removed: the same fence is not handed out
+/// again. Saves are not compressed, since that is the larger part of the work for a save of some
+/// KiB.
 const STEPS: [&str; 1] = ["
     create sequence playfield_fences;
     create table playfield_saves (

@@ -52,7 +52,7 @@ const KEYS: &str = "
     where room_type = $1 and key >= $2 and key is distinct from $3 and bytes is not null
     order by key limit $4";
 
-/// What is added to the database's own limit, for its answer to arrive.
+/// The time that is added to the database's own limit, for its answer to arrive.
 const ANSWER_WAIT: Duration = Duration::from_secs(2);
 
 pub(super) struct Session {

@@ -7,7 +7,7 @@ use playfield_room::{StoreError, StoreErrorKind};
 use tokio_postgres::Error;
 use tokio_postgres::error::SqlState;
 
-/// What an error means for what waits.
+/// The meaning of an error for what waits.
 #[derive(Debug)]
 pub(super) enum Trouble {
     /// The connection is of no use any more: another one may be.

@@ -14,7 +14,7 @@ use crate::any_store::{is_fenced, keeps_all_promises, put};
 use crate::store::wait;
 use server::{PgServer, execute};
 
-/// How often the server is killed. `PLAYFIELD_SERVER_KILLS=100` kills it more often.
+/// The number of times that the server is killed. `PLAYFIELD_SERVER_KILLS=100` kills it more often.
 const KILLS: u32 = 3;
 
 fn connect(url: &str) -> PostgresStore {

@@ -138,7 +138,7 @@ impl PgServer {
         child.wait().unwrap();
     }
 
-    /// How a user reaches a database of it.
+    /// The address by which a user reaches a database of it.
     pub(crate) fn url(&self, user: &str, database: &str) -> String {
         format!("host={} user={user} dbname={database}", self.folder.display())
     }

@@ -126,7 +126,7 @@ fn run(options: &Options, report: &mut Report<'_>) -> Result<(), Failure> {
     Ok(report.add(all.record("all"))?)
 }
 
-/// What was found, of what was planted.
+/// The number of leaks that were planted, and that were found.
 #[derive(Default)]
 struct Total {
     planted: usize,

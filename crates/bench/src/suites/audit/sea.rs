@@ -1,5 +1,5 @@
-//! A sea with fog like `examples/arena.rs` and `capacity/world.rs`, in which leaks can be planted. Ann
-//! sails where Bob, of the other team, can't see her.
+//! A sea with fog like `examples/arena.rs` and `capacity/world.rs`, in which leaks can be planted.
+//! Ann sails where Bob, of the other team, can't see her.
 
 use std::time::Duration;
 

@@ -1,5 +1,5 @@
-//! A table of cards like that of `examples/cards.rs`, in which leaks can be planted. Ann offers Bob a
-//! card, which Cleo must not learn.
+//! A table of cards like that of `examples/cards.rs`, in which leaks can be planted. Ann offers Bob
+//! a card, which Cleo must not learn.
 
 use std::time::Duration;
 
@@ -92,7 +92,7 @@ struct Heard {
     padding: Vec<u8>,
 }
 
-/// It is time to play.
+/// A reminder that it is time to play.
 #[derive(Message)]
 struct Hurry;
 

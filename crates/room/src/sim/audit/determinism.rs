@@ -1,4 +1,4 @@
-//! Whether a room does the same with the same inputs.
+//! A check that a room does the same with the same inputs.
 
 use std::error::Error;
 use std::fmt;

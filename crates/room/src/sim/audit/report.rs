@@ -23,7 +23,7 @@ pub struct AuditReport {
 pub(super) enum Void {
     /// The room differs without another secret.
     Divergence(Divergence),
-    /// What players did, who may not see the secret, depends on it.
+    /// Inputs of players who may not see the secret depend on it.
     Inputs([String; 2]),
     /// Nothing in the room depends on the secret.
     NoEffect,
@@ -127,8 +127,8 @@ impl AuditReport {
     ///
     /// # Panics
     /// With the report, if there is a leak, or if the audit proves nothing: the secrets change
-    /// nothing in the room, the test drives players differently who may not see them, or the room is
-    /// not deterministic.
+    /// nothing in the room, the test drives players differently who may not see them, or the room
+    /// is not deterministic.
     #[track_caller]
     pub fn assert_silent(&self) {
         assert!(self.is_silent(), "{self}");

@@ -150,7 +150,8 @@ impl Links {
         }
     }
 
-    /// Returns whether bytes that came in would be handled now. If not, they may wait where they are.
+    /// Returns whether bytes that came in would be handled now. If not, they may wait where they
+    /// are.
     pub(crate) fn reads(&self, key: ConnectionKey) -> bool {
         let connection = self.get(key);
         connection.is_some_and(|connection| connection.is_closing() || connection.takes_input())

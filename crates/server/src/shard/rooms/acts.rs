@@ -254,7 +254,8 @@ impl RoomHost {
         }
     }
 
-    /// On the room's shard: more waits for the client of a member elsewhere than its transport takes.
+    /// On the room's shard: more waits for the client of a member elsewhere than its transport
+    /// takes.
     fn member_blocked(&mut self, room: RoomKey, key: MemberKey) {
         if let Some(link) = self.remote_link(room, key) {
             link.blocked = true;

@@ -129,7 +129,8 @@ impl Outlet<'_> {
     }
 }
 
-/// Returns whether a later room with the key would do. `room_not_found` is about a code that no room has.
+/// Returns whether a later room with the key would do. `room_not_found` is about a code that no
+/// room has.
 fn may_be_next(code: ErrorCode) -> bool {
     matches!(code, ErrorCode::RoomClosed | ErrorCode::RoomNotFound)
 }

@@ -82,15 +82,16 @@ impl RemoteLink {
         self.stay.connection
     }
 
-    /// Returns whether the client has yet to read something: the transport is full, or messages of earlier
-    /// turns are not known to be passed on.
+    /// Returns whether the client has yet to read something: the transport is full, or messages of
+    /// earlier turns are not known to be passed on.
     pub(crate) fn is_behind(&self, turn: u64) -> bool {
         let unconfirmed = if self.appended_in == turn { self.earlier } else { self.unconfirmed };
         self.blocked || unconfirmed > 0
     }
 
-    /// Returns whether there is space for `bytes` more on the way to the client. To a session without
-    /// a connection, more may be on the way than its log keeps, since that keeps the newest.
+    /// Returns whether there is space for `bytes` more on the way to the client. To a session
+    /// without a connection, more may be on the way than its log keeps, since that keeps the
+    /// newest.
     fn has_space(&self, config: &Config, bytes: usize) -> bool {
         let limits = &config.limits.session;
         let logs = if self.held { LOGS_ON_THE_WAY } else { 0 };
@@ -292,8 +293,8 @@ impl Delivery<'_> {
         }
     }
 
-    /// Returns whether too much waits for a member's client for a snapshot to follow it. When the client
-    /// has read it, the member [catches up](crate::shard::rooms::host::RoomHost::catch_up).
+    /// Returns whether too much waits for a member's client for a snapshot to follow it. When the
+    /// client has read it, the member [catches up](crate::shard::rooms::host::RoomHost::catch_up).
     pub(crate) fn is_loaded(&mut self, link: &MemberLink) -> bool {
         match link {
             MemberLink::Local(connection) => self.links.is_loaded(*connection),

@@ -207,7 +207,8 @@ impl Hosted {
         sleeps && self.is_at_rest()
     }
 
-    /// Returns whether copies are checked at the next sync. `every` is how many syncs apart that is.
+    /// Returns whether copies are checked at the next sync. `every` is how many syncs apart that
+    /// is.
     pub(super) fn checks_next(&self, every: u64) -> bool {
         has_passed(every, self.regular_syncs, self.regular_syncs + 1)
     }

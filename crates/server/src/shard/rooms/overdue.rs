@@ -53,8 +53,8 @@ impl RoomHost {
 }
 
 impl Hosted {
-    /// Moves the room in the schedule. If it waits because it is overdue, it does so as long as it is
-    /// due.
+    /// Moves the room in the schedule. If it waits because it is overdue, it does so as long as it
+    /// is due.
     pub(super) fn set_due(&mut self, key: RoomKey, schedule: &mut Schedule, due: Option<Duration>) {
         if !self.is_overdue {
             schedule.change(key, self.due, due);

@@ -336,8 +336,8 @@ fn needs_snapshot(delivery: &mut Delivery<'_>, member: &mut Member) -> bool {
     !std::mem::replace(&mut member.wants_snapshot, true)
 }
 
-/// Returns whether a patch that is skipped would have held something. Asked until one would: what a member
-/// is behind with shows in the versions of events and in whether it is sent a check.
+/// Returns whether a patch that is skipped would have held something. Asked until one would: what a
+/// member is behind with shows in the versions of events and in whether it is sent a check.
 #[cold]
 fn is_changed(delivery: &mut Delivery<'_>, member: &Member, room: &mut dyn AnyRoom) -> bool {
     let mut body = delivery.links.buffer();
@@ -347,8 +347,8 @@ fn is_changed(delivery: &mut Delivery<'_>, member: &Member, room: &mut dyn AnyRo
     is_changed
 }
 
-/// Returns whether a multiple of `every` lies past `before`, and not past `now`: with versions that follow
-/// the clock, that is so for all who are sent the same patch.
+/// Returns whether a multiple of `every` lies past `before`, and not past `now`: with versions that
+/// follow the clock, that is so for all who are sent the same patch.
 pub(super) fn has_passed(every: u64, before: u64, now: u64) -> bool {
     now / every.max(1) > before / every.max(1) && every > 0
 }

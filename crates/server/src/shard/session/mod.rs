@@ -202,7 +202,8 @@ impl Session {
         self.identity()?.user.as_deref()
     }
 
-    /// Returns whether its client came without a token, and may only join by tickets that name a user.
+    /// Returns whether its client came without a token, and may only join by tickets that name a
+    /// user.
     pub(crate) fn is_tickets_only(&self) -> bool {
         self.identity().is_some_and(|identity| identity.tickets_only)
     }

@@ -85,8 +85,8 @@ impl Resumption {
         key.sign(self.token(session)).to_vec()
     }
 
-    /// Returns whether a token of the session is the last one, or the one before if the client may not have
-    /// the last.
+    /// Returns whether a token of the session is the last one, or the one before if the client may
+    /// not have the last.
     pub(crate) fn takes(&self, token: Token) -> bool {
         let Token { generation, .. } = token;
         generation == self.generation

@@ -181,8 +181,8 @@ impl<K: Key, H: How> Eye<K, H> {
         slots
     }
 
-    /// Returns whether changes since then are found by looking at all that is in view, which is in order
-    /// and needs no search.
+    /// Returns whether changes since then are found by looking at all that is in view, which is in
+    /// order and needs no search.
     pub(super) fn is_scanned<S>(&self, shadow: &ViewedShadow<K, S, H>, since: u64) -> bool {
         let is_recent = since >= shadow.before && since < shadow.recent_at;
         !is_recent || shadow.recent.len() > self.seen.index.len() / 4

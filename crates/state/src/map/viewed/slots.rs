@@ -1,5 +1,5 @@
-//! Who sees what in a map with a view, and by which slots of theirs, as far as the state does not
-//! say it: a viewer's slots depend on what was seen before, and so may what is seen.
+//! Viewers of a map with a view: the entries they see, and by which slots, as far as the state does
+//! not say it: a viewer's slots depend on what was seen before, and so may what is seen.
 //!
 //! The number of viewers who see anything; for each the player, how many further entries a cap
 //! leaves out, the number of entries, and for each, in the order of keys, the viewer's slot and
@@ -33,7 +33,7 @@ pub(super) fn put_seen<K: Key, S, H: How>(shadow: &ViewedShadow<K, S, H>, out: &
     }
 }
 
-/// What one viewer sees.
+/// The entries that one viewer sees.
 #[derive(Default)]
 struct Seen {
     left_out: usize,
