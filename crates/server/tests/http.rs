@@ -407,6 +407,94 @@ fn a_file_that_lies_beside_its_form_in_gzip_is_sent_in_it() {
     assert_eq!(ask(&format!("{accepts}If-None-Match: {tag}\r\n")).status(), 200);
 }
 
+#[test]
+fn a_part_is_of_the_form_that_the_client_has_the_rest_of() {
+    let folder = Folder::new();
+    fs::write(folder.public().join("a b.js.gz"), in_gzip("let a;")).unwrap();
+    let running = server().folder("/", folder.public()).start().unwrap();
+    let mut client = Client::new(&running);
+    let mut ask = |headers: &str| client.ask("GET /a%20b.js", headers, "");
+    let (plain, gzip) = ("", "Accept-Encoding: gzip\r\n");
+    let [plain_tag, gzip_tag] = [plain, gzip].map(|of| ask(of).header("ETag").unwrap().to_owned());
+    for accepts in [plain, gzip] {
+        let answer = ask(&format!("{accepts}Range: bytes=1-2\r\nIf-Range: {plain_tag}\r\n"));
+        assert_eq!((answer.status(), answer.text()), (206, "et"), "{accepts}");
+        assert_eq!(answer.header("Content-Encoding"), None);
+    }
+    let part = format!("Range: bytes=1-2\r\nIf-Range: {gzip_tag}\r\n");
+    let answer = ask(&format!("{gzip}{part}"));
+    assert_eq!((answer.status(), &answer.body[..]), (206, &in_gzip("let a;")[1..3]));
+    assert_eq!(answer.header("Content-Encoding"), Some("gzip"));
+    let answer = ask(&part);
+    assert_eq!((answer.status(), answer.text()), (200, "let a;"));
+}
+
+#[cfg(unix)]
+#[test]
+fn a_form_in_gzip_that_may_not_be_served_is_left_out() {
+    let folder = Folder::new();
+    let running = server().folder("/", folder.public()).start().unwrap();
+    let mut client = Client::new(&running);
+    let beside = folder.public().join("a b.js.gz");
+    let outside = folder.public().parent().unwrap().join("outside.gz");
+    fs::write(&outside, in_gzip("a secret")).unwrap();
+    std::os::unix::fs::symlink(&outside, &beside).unwrap();
+    let mut ask = || client.ask("GET /a%20b.js", "Accept-Encoding: gzip\r\n", "").text().to_owned();
+    assert_eq!(ask(), "let a;");
+    fs::remove_file(&beside).unwrap();
+    fs::create_dir(&beside).unwrap();
+    assert_eq!(ask(), "let a;");
+}
+
+#[test]
+fn a_body_is_read_up_to_the_limit_of_the_settings_and_no_other() {
+    const LIMIT: usize = 3 << 20;
+    let running = Server::new(config(&[("http.body_bytes", &LIMIT.to_string())]))
+        .route("POST", "/size", async |body: axum::body::Bytes| body.len().to_string())
+        .start()
+        .unwrap();
+    let mut client = Client::new(&running);
+    let body = "x".repeat(LIMIT);
+    assert_eq!(client.ask("POST /size", "", &body).text(), LIMIT.to_string());
+}
+
+/// The body of an answer that panics when it is read, and when it is dropped.
+struct Bomb;
+
+impl http_body::Body for Bomb {
+    type Data = axum::body::Bytes;
+    type Error = std::convert::Infallible;
+
+    fn poll_frame(
+        self: std::pin::Pin<&mut Self>,
+        _: &mut std::task::Context<'_>,
+    ) -> std::task::Poll<Option<Result<http_body::Frame<Self::Data>, Self::Error>>> {
+        panic!("on purpose")
+    }
+}
+
+impl Drop for Bomb {
+    fn drop(&mut self) {
+        panic!("on purpose, again")
+    }
+}
+
+#[test]
+fn a_body_that_panics_and_panics_when_it_is_dropped_ends_its_connection_alone() {
+    let running = server()
+        .route("GET", "/bomb", async || axum::body::Body::new(Bomb))
+        .page("/page", "text/plain", "a page")
+        .start()
+        .unwrap();
+    let mut other = Client::new(&running);
+    let mut stream = std::net::TcpStream::connect(running.local_addr()).unwrap();
+    stream.write_all(b"GET /bomb HTTP/1.1\r\nHost: a\r\n\r\n").unwrap();
+    let mut answer = Vec::new();
+    // Its end may be a reset.
+    let _ = std::io::Read::read_to_end(&mut stream, &mut answer);
+    assert_eq!(other.get("/page").text(), "a page");
+}
+
 fn in_gzip(text: &str) -> Vec<u8> {
     let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
     encoder.write_all(text.as_bytes()).unwrap();

@@ -17,7 +17,7 @@ impl<R: Room + Default> Sim<R> {
     ///
     /// A room that keeps everything in its state needs no code for this. One with
     /// [skipped fields](playfield_state::State#skipped-fields) makes these again in
-    /// [`Room::moved`](crate::Room::moved). A test shows whether it does: freeze it anywhere, and
+    /// [`Room::moved`]. A test shows whether it does: freeze it anywhere, and
     /// nobody must notice.
     ///
     /// ```
@@ -93,7 +93,7 @@ impl<R: Room + Default> Sim<R> {
 
     /// Freezes the room like [`freeze`](Self::freeze), and gives up the work in flight, as a node
     /// does that can't wait for it: players who wait to join are refused with `why`, and the room
-    /// learns in [`Room::moved`](crate::Room::moved) of [tasks that are
+    /// learns in [`Room::moved`] of [tasks that are
     /// lost](crate::Context::lost).
     ///
     /// # Errors

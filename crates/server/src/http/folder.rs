@@ -9,8 +9,8 @@ use std::time::UNIX_EPOCH;
 use axum::body::Body;
 use axum::extract::Request;
 use axum::http::header::{
-    CONTENT_ENCODING, CONTENT_TYPE, ETAG, IF_MODIFIED_SINCE, IF_NONE_MATCH, IF_RANGE,
-    LAST_MODIFIED, LOCATION, RANGE, VARY,
+    ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_TYPE, ETAG, IF_MODIFIED_SINCE, IF_NONE_MATCH,
+    IF_RANGE, LAST_MODIFIED, LOCATION, RANGE, VARY,
 };
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
@@ -87,6 +87,12 @@ impl Folder {
         inside.is_ok_and(|inside| !inside.components().any(|part| is_hidden(&part)))
     }
 
+    /// Returns whether there is a form in gzip beside the file at a place, which may be served.
+    async fn has_gzip(&self, place: &str) -> bool {
+        let found = self.find(Path::new(&format!("{place}.gz"))).await;
+        matches!(found, Ok(Found::File(..)))
+    }
+
     /// Looks up a place in the folder. Where links lead is looked at as well.
     async fn find(&self, place: &Path) -> io::Result<Found> {
         // A name that no file can have is as good as one that none has.
@@ -129,7 +135,12 @@ impl Folder {
     /// Sends a file, or a part of it, or says that the client has it already.
     async fn send(&self, place: &str, tag: &str, mut request: Request) -> Response {
         let is_get = request.method() == Method::GET;
+        let has_gzip =
+            request.headers().contains_key(ACCEPT_ENCODING) && self.has_gzip(place).await;
         let headers = request.headers_mut();
+        if !has_gzip {
+            headers.remove(ACCEPT_ENCODING);
+        }
         if !is_get || !asks_for_one_range(headers) {
             headers.remove(RANGE);
         }
@@ -141,12 +152,18 @@ impl Folder {
         let path = format!("/{}", encoded(&place.replace(separators, "/")));
         let Ok(uri) = path.parse::<Uri>() else { return not_found() };
         *request.uri_mut() = uri;
-        // A part is sent only of the version that the client has the rest of.
+        // A part is sent only of the version and the form that the client has the rest of.
         let tags = [format!("\"{tag}\""), format!("\"{tag}-gzip\"")];
-        let is_same =
-            same.is_some_and(|same| tags.iter().any(|tag| tag.as_bytes() == same.as_bytes()));
-        if let Some(range) = range.filter(|_| is_same) {
-            request.headers_mut().insert(RANGE, range);
+        let same = same.and_then(|same| tags.iter().position(|tag| same == tag.as_str()));
+        let form = match same {
+            Some(0) => Some("identity"),
+            Some(_) if has_gzip => Some("gzip"),
+            _ => None,
+        };
+        if let (Some(form), Some(range)) = (form, range) {
+            let headers = request.headers_mut();
+            headers.insert(ACCEPT_ENCODING, HeaderValue::from_static(form));
+            headers.insert(RANGE, range);
         }
         let response = match self.files.clone().try_call(request).await {
             Ok(response) => response.map(Body::new),

@@ -170,7 +170,7 @@ impl Limits {
             // another beginning of the next: there is none (RFC 9112, 6.1).
             response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
         }
-        response.map(|body| Answer { body, _under_way: under_way, _sending: sending })
+        response.map(|body| Answer { body: Some(body), _under_way: under_way, _sending: sending })
     }
 
     async fn decide(
@@ -401,9 +401,10 @@ impl Drop for Sending {
     }
 }
 
-/// The body of an answer. Its request is under way until it is sent.
+/// The body of an answer, whose code may panic as well as a handler's. Its request is under way until
+/// it is sent.
 pub(super) struct Answer {
-    body: Body,
+    body: Option<Body>,
     _under_way: Option<UnderWay>,
     _sending: Sending,
 }
@@ -416,17 +417,33 @@ impl http_body::Body for Answer {
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
-        Pin::new(&mut self.body).poll_frame(cx)
+        let Some(body) = &mut self.body else { return Poll::Ready(None) };
+        guard(BODY, || Pin::new(body).poll_frame(cx)).unwrap_or_else(|| {
+            let body = self.body.take();
+            guard(BODY, || drop(body));
+            Poll::Ready(Some(Err(axum::Error::new("the body of an answer panicked"))))
+        })
     }
 
     fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
+        let is_over = |body: &Body| guard(BODY, || body.is_end_stream()).unwrap_or(false);
+        self.body.as_ref().is_none_or(is_over)
     }
 
     fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
+        let hint = self.body.as_ref().and_then(|body| guard(BODY, || body.size_hint()));
+        hint.unwrap_or_default()
     }
 }
+
+impl Drop for Answer {
+    fn drop(&mut self) {
+        guard(BODY, || drop(self.body.take()));
+    }
+}
+
+/// The code that runs while the body of an answer is sent, in the log.
+const BODY: &str = "the body of an HTTP answer";
 
 #[cfg(test)]
 mod tests {

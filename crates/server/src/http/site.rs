@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use axum::Router;
-use axum::extract::Request;
+use axum::extract::{DefaultBodyLimit, Request};
 use axum::handler::Handler;
 use axum::routing::{MethodFilter, MethodRouter, on};
 use playfield_room::caught;
@@ -182,7 +182,9 @@ impl Site {
                 format!("the route {path} can't be served beside the others: {why}")
             })?;
         }
-        Ok(Built { pages, router: router.fallback_service(behind) })
+        // Bodies are limited already, by `http.body_bytes`.
+        let router = router.fallback_service(behind).layer(DefaultBodyLimit::disable());
+        Ok(Built { pages, router })
     }
 }
 
