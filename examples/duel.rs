@@ -133,17 +133,4 @@ mod tests {
         assert!(sim.copy(ann).hands.contains_key(&ann));
         assert!(!sim.copy(ann).hands.contains_key(&bob));
     }
-
-    #[test]
-    fn nobody_learns_what_the_other_has_chosen() {
-        let report = Sim::<Duel>::audit(0..5, |sim, index| {
-            let ann = sim.join("Ann").unwrap();
-            let bob = sim.join("Bob").unwrap();
-            sim.may_see(ann);
-            sim.request(ann, Choose { index: *index }).unwrap();
-            sim.advance(std::time::Duration::from_millis(100));
-            assert!(sim.request(bob, Choose { index: 9 }).is_err());
-        });
-        report.assert_silent();
-    }
 }
