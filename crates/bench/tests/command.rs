@@ -584,7 +584,7 @@ fn bench_attacks_verifies_what_it_counts() {
     let arguments = [&arguments[..], &["--missed-percent-max=100"]].concat();
     let mut output = playfield(&arguments);
     if output.status.code() == Some(1) {
-        // On a busy machine a player may lose the connection, which is no wrong result.
+        // Beside other tests a player's connection has broken; the cause is not known yet.
         output = playfield(&arguments);
     }
     let lines = text(&output.stdout);

@@ -30,7 +30,7 @@ const OPTIONS: &[Opt] = &[
     },
 ];
 
-/// The longest time that an upgrade may take, for who waits for it.
+/// The longest wait for an upgrade.
 const WAIT_MAX: Duration = Duration::from_secs(600);
 
 pub(crate) fn help(program: &str) -> String {
@@ -157,7 +157,7 @@ impl Orders {
         let of_signal = node.clone();
         thread::Builder::new().name("playfield-signal".into()).spawn(move || {
             while signal().wait().is_ok() {
-                // What became of it is in the log.
+                // The log has the outcome.
                 let _ = of_signal.upgrade(&Upgrade::default());
             }
         })?;

@@ -341,7 +341,7 @@ pub trait AnyRoom: Send {
     /// [`Room::moved`](crate::Room::moved). A room that has not opened ends.
     ///
     /// # Errors
-    /// As [`freeze`](Self::freeze): when it has been told, it may have begun work again.
+    /// The errors of [`freeze`](Self::freeze): once told, the room may have begun work again.
     fn freeze_after(
         &mut self,
         at: Duration,

@@ -81,7 +81,7 @@ pub(crate) struct ContextState {
     pub(crate) replies: Replies,
     /// For how long at most.
     pub(crate) reply_wait: Duration,
-    /// Tasks that were lost when the room was frozen, until it was told: the names of their
+    /// Tasks lost when the room was frozen, until the room is told: the names of their
     /// messages.
     pub(crate) lost: Vec<&'static str>,
     /// Tasks that end with a reply, instead of with a message to the room.

@@ -195,7 +195,7 @@ impl Replies {
     /// in this build; one that this build lacks is never answered, and fails in time.
     ///
     /// # Errors
-    /// What is wrong in them.
+    /// If a deferred reply is wrong.
     pub(crate) fn thaw(
         parts::Replies { room, last, owed }: parts::Replies,
         seats: &Seats,

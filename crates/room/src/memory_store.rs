@@ -42,12 +42,12 @@ impl MemoryStore {
         self.with(|kept| kept.saves.get(&named(room_type, key)).cloned())
     }
 
-    /// Sets the save of a room, whoever owns it.
+    /// Sets the save of a room without checking its fence.
     pub fn set(&self, room_type: &str, key: &str, bytes: Vec<u8>) {
         self.with(|kept| drop(kept.saves.insert(named(room_type, key), bytes)));
     }
 
-    /// Sets the save of a room, or removes it, for who has this fence.
+    /// Sets or removes the save of a room for the owner of this fence.
     fn write(
         &self,
         room_type: &str,

@@ -13,7 +13,7 @@ use rand_core::{RngCore, SeedableRng};
 pub struct Random(Mcg);
 
 impl fmt::Debug for Random {
-    /// Its state is left out: whoever knows it knows all numbers to come.
+    /// The state is left out, as it tells all numbers to come.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Random")
     }

@@ -95,7 +95,7 @@ pub struct RoomType {
     /// host calls [`AnyRoom::moved`] first. A player's copy of the frozen version gets patches, and
     /// all others need snapshots: see [`AnyRoom::reaches`].
     ///
-    /// It fails if the frozen room is of another type or of a build whose types do not fit this
+    /// Fails if the frozen room is of another type or of a build whose types do not fit this
     /// one's, by the rules of [saves](playfield_state::restore), except that every value must be
     /// readable; or if it is not valid.
     pub thaw: fn(Thaw<'_>) -> Result<Box<dyn AnyRoom>, ThawError>,

@@ -276,7 +276,7 @@ fn a_build_with_more_fields_goes_on_and_every_copy_gets_a_snapshot() {
     let (_, frozen) = town::<build::more::Town>();
     let room = thaw::<build::hides::Town>(&frozen).unwrap();
     assert!(!room.reaches(room.version() - 1));
-    // What this build lacks is kept.
+    // Parts that this build lacks are kept.
     assert!(thaw::<build::one::Town>(&frozen).is_ok());
 }
 

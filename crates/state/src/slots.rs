@@ -20,8 +20,8 @@ use crate::map::MAP_SLOTS_MAX;
 
 /// A way to make a shadow. For generated code.
 ///
-/// It is a type parameter, so that shadows of new values, at each sync, pay nothing for those that
-/// are made again.
+/// Implementations are type parameters, so that shadows of new values, at each sync, pay nothing
+/// for those that are made again.
 pub trait Bind: Copy {
     /// The version at which everything is stamped.
     fn now(self) -> u64;

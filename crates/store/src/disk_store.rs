@@ -206,7 +206,7 @@ impl Drop for DiskStore {
         self.writes.close();
         self.requests = None;
         for thread in self.threads.drain(..) {
-            // What it panicked with was reported by the thread.
+            // The thread has reported the panic.
             let _ = thread.join();
         }
     }

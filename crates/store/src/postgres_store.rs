@@ -94,7 +94,7 @@ impl PostgresStore {
     /// Connects like [`connect`](Self::connect), with other settings.
     ///
     /// # Errors
-    /// As [`connect`](Self::connect).
+    /// The errors of [`connect`](Self::connect).
     pub fn connect_with(url: &str, options: PostgresOptions) -> Result<Self, StoreError> {
         Self::connect_tls(url, options, NoTls)
     }
@@ -104,7 +104,7 @@ impl PostgresStore {
     /// `?sslmode=require`.
     ///
     /// # Errors
-    /// As [`connect`](Self::connect).
+    /// The errors of [`connect`](Self::connect).
     pub fn connect_tls<T>(url: &str, options: PostgresOptions, tls: T) -> Result<Self, StoreError>
     where
         T: MakeTlsConnect<Socket> + Clone + Send + Sync + 'static,

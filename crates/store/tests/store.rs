@@ -73,7 +73,7 @@ fn a_store_that_is_released_can_be_opened_by_another_and_used_again_after_it() {
     wait(other.save_and_wait("document", "1", of_other, b"of the other".to_vec())).unwrap();
     drop(other);
     assert_eq!(wait(store.load("document", "1")), Ok(Some(b"of the other".to_vec().into())));
-    // What was opened before is still open.
+    // Saves that were opened before are still open.
     wait(store.save_and_wait("document", "1", fence, b"of the first".to_vec())).unwrap();
     assert_eq!(wait(store.load("document", "1")), Ok(Some(b"of the first".to_vec().into())));
     drop(store);

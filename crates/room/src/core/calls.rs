@@ -379,7 +379,7 @@ impl<R: Room> RoomCore<R> {
         self.renumbered.get(&player).copied().unwrap_or(player)
     }
 
-    /// Does what follows from a message to which there is no reply, or not yet.
+    /// Handles the outcome of a message that has no reply, or none yet.
     #[inline(never)]
     fn conclude(
         &mut self,

@@ -66,7 +66,7 @@ impl Op {
             Self::Open(_, done) => drop(done.send(Err(error.clone()))),
             Self::Load(_, done) => drop(done.send(Err(error.clone()))),
             Self::Keys(_, done) => drop(done.send(Err(error.clone()))),
-            // What remains of the save is its row.
+            // Only the row of the save remains.
             Self::Close(..) => {}
         }
     }

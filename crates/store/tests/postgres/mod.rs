@@ -346,7 +346,7 @@ fn what_was_answered_is_there_after_each_crash_of_the_server() {
     for round in 0..kills {
         let (_, _) = hear(50 + u64::from(round * 37 % 101));
         server.kill();
-        // What was answered before the crash, and is not read yet.
+        // Answers from before the crash that are not read yet.
         let mut known = hear(0).0;
         while let Ok((key, number, outcome)) = answered.try_recv() {
             assert_eq!(outcome, Ok(()));

@@ -143,7 +143,7 @@ impl Reader {
             paths =
                 fields[0].iter().filter(|(_, bytes)| *bytes > 0).map(|(path, _)| &**path).collect();
         }
-        // What holds another place is named with it.
+        // A place in another is named with it.
         let holds = |path: &str, of: &str| {
             of.strip_prefix(path).is_some_and(|rest| path.is_empty() || rest.starts_with('.'))
         };

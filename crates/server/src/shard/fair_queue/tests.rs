@@ -109,7 +109,7 @@ fn one_with_short_pieces_does_not_wait_for_a_long_one_of_each_other() {
         assert_eq!(queue.next(), Some(0), "piece {piece}");
         queue.took(us(50));
     }
-    // What it took counts as ever.
+    // The time that it took counts as ever.
     let mut others = 0;
     for _ in 0..600 {
         queue.push(&0, 0, 0);
