@@ -21,6 +21,9 @@ const TURN: Duration = Duration::from_millis(100);
 /// The longest time between two looks at what a slow client may read.
 const SLOW_TURN: Duration = Duration::from_millis(2);
 const READ_BYTES: usize = 256 << 10;
+/// The most that is read from a client before the others, the script and the caller get their turn.
+/// A server that sends as fast as this thread reads would keep them waiting forever.
+const TURN_BYTES: usize = 1 << 20;
 
 /// The behavior of clients. An error of any method is one client's fault.
 pub(crate) trait Script {
@@ -79,6 +82,8 @@ pub(crate) struct Links {
     all: Vec<Link>,
     again: Vec<usize>,
     unfinished: Vec<usize>,
+    /// Clients that have more to read than they may in one turn.
+    unread: Vec<usize>,
     /// Clients that may read no more now.
     slow: Vec<usize>,
     /// The number of clients that have reached what they connected for, by their script.
@@ -93,6 +98,8 @@ struct Link {
     is_connected: bool,
     /// An incomplete message.
     partial: Vec<u8>,
+    /// More may be there to read than was in this turn.
+    is_unread: bool,
     /// The number of connections so far.
     connections: usize,
     /// The speed at which it reads, if not as fast as it can.
@@ -117,6 +124,7 @@ impl<S: Script> Fleet<S> {
             all: Vec::new(),
             again: Vec::new(),
             unfinished: Vec::new(),
+            unread: Vec::new(),
             slow: Vec::new(),
             ready: 0,
             now: Instant::now(),
@@ -185,8 +193,9 @@ impl<S: Script> Fleet<S> {
     fn try_turn(&mut self, wait: Duration) -> io::Result<()> {
         self.links.now = Instant::now();
         let unfinished = std::mem::take(&mut self.links.unfinished);
+        let unread = std::mem::take(&mut self.links.unread);
         let slow = std::mem::take(&mut self.links.slow);
-        let wait = if unfinished.is_empty() { wait } else { Duration::ZERO };
+        let wait = if unfinished.is_empty() && unread.is_empty() { wait } else { Duration::ZERO };
         let wait = if slow.is_empty() { wait } else { wait.min(SLOW_TURN) };
         let wait = self.script.due(&mut self.links)?.min(wait);
         match self.poll.poll(&mut self.events, Some(wait)) {
@@ -205,7 +214,8 @@ impl<S: Script> Fleet<S> {
             let done = self.act(client, false, true);
             self.settle(client, done)?;
         }
-        for client in slow {
+        for client in unread.into_iter().chain(slow) {
+            self.links.all[client].is_unread = false;
             let done = self.act(client, true, false);
             self.settle(client, done)?;
         }
@@ -258,11 +268,18 @@ impl<S: Script> Fleet<S> {
 
     fn read(&mut self, client: usize) -> io::Result<()> {
         let Self { script, links, buffer, .. } = self;
+        let mut left = TURN_BYTES;
         loop {
             let link = &mut links.all[client];
+            if left == 0 {
+                if !std::mem::replace(&mut link.is_unread, true) {
+                    links.unread.push(client);
+                }
+                return Ok(());
+            }
             let Some(stream) = &mut link.stream else { return Ok(()) };
             let most = link.pace.as_mut().map_or(READ_BYTES, |pace| pace.left(links.now));
-            let most = most.min(READ_BYTES);
+            let most = most.min(READ_BYTES).min(left);
             if most == 0 {
                 if !links.slow.contains(&client) {
                     links.slow.push(client);
@@ -284,6 +301,7 @@ impl<S: Script> Fleet<S> {
                 Err(error) if error.kind() == ErrorKind::Interrupted => continue,
                 Err(error) => return Err(error),
             };
+            left -= count;
             let is_drained = stream.is_drained(count, most);
             if let Some(pace) = &mut link.pace {
                 pace.took(count);
@@ -373,3 +391,6 @@ impl Links {
 pub(crate) fn wrong(text: &str) -> io::Error {
     io::Error::new(ErrorKind::InvalidData, text)
 }
+
+#[cfg(test)]
+mod tests;
