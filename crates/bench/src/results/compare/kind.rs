@@ -32,8 +32,9 @@ const PARAMETERS: [&str; 23] = [
     "window",
 ];
 
-/// Parameters of `overload` that its suite derives from what fits.
-const DERIVED: [&str; 1] = ["rooms"];
+/// Parameters of other suites that this suite counts, or derives from what fits.
+const COUNTED: [(&str, &str); 3] =
+    [("attacks", "connections"), ("http", "requests"), ("overload", "rooms")];
 
 /// Texts that are results or remarks.
 const REMARKS: [&str; 14] = [
@@ -136,8 +137,7 @@ impl Kind {
                 Self::Parameter
             }
             Some(Value::Number(_)) if PARAMETERS.contains(&name) => {
-                let is_derived = suite == "overload" && DERIVED.contains(&name);
-                if is_derived { Self::Neither } else { Self::Parameter }
+                if COUNTED.contains(&(suite, name)) { Self::Neither } else { Self::Parameter }
             }
             Some(Value::Number(_)) => figure(suite, name, row).map_or(Self::Neither, Self::Figure),
             _ => Self::Neither,
@@ -255,5 +255,15 @@ mod tests {
         assert_eq!(figure("ratio"), (Unit::Ratio, Better::Less, 0.05));
         let more = Kind::of("peers", "ratio", row);
         assert!(matches!(more, Kind::Figure(figure) if figure.better == Better::More));
+    }
+    #[test]
+    fn what_one_suite_counts_may_be_a_parameter_of_another() {
+        let value = json!({ "connections": 1000, "requests": 5000, "rooms": 80 });
+        let kind = |suite, name| Kind::of(suite, name, value.as_object().unwrap());
+        for (suite, name) in [("attacks", "connections"), ("http", "requests")] {
+            assert_eq!(kind(suite, name), Kind::Neither, "{suite}: {name}");
+        }
+        assert_eq!(kind("http", "connections"), Kind::Parameter);
+        assert_eq!(kind("overload", "rooms"), Kind::Neither);
     }
 }
