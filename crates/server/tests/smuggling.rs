@@ -126,6 +126,13 @@ fn nothing_is_smuggled_behind_a_request_that_two_readers_understand_differently(
             "a chunk with an extension without end",
             format!("POST /echo HTTP/1.1\r\nHost: x\r\n{chunked}\r\n1;{long}\r\na\r\n0\r\n\r\n"),
         ),
+        (
+            "a chunk with a line of 257 bytes",
+            format!(
+                "POST /echo HTTP/1.1\r\nHost: x\r\n{chunked}\r\n1;{}\r\na\r\n0\r\n\r\n",
+                &long[..253]
+            ),
+        ),
     ] {
         for kept in [false, true] {
             let mut stream = connect(&running);
@@ -179,6 +186,18 @@ fn later_heads_are_refused_as_the_first_one_is() {
             "400",
             "\"1, 1\"",
         ),
+        (
+            format!("POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: {}\r\n\r\n", u64::MAX),
+            "413",
+            "18446744073709551615 bytes are too many",
+        ),
+        (
+            "POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 99999999999999999999\r\n\r\n".into(),
+            "413",
+            "99999999999999999999 bytes are too many",
+        ),
+        ("GET /good HTTP/1.1\r\nHost: x\r\nHost: x\r\n\r\n".into(), "400", "Host"),
+        ("GET /good HTTP/1.1\r\nHost: x\r\nX: a\r\n b\r\n\r\n".into(), "400", "malformed"),
         ("GET /good HTTP/1.1\nHost: x\n\n".into(), "400", "a line feed without a carriage"),
         ("GET /good HTTP/1.1\r\nHost: x\nX: y\r\n\r\n".into(), "400", "a line feed without"),
         (format!("GET /good HTTP/1.1\r\nHost: x\r\n{headers}\r\n"), "431", "64 headers"),

@@ -144,7 +144,7 @@ impl Folder {
         if !is_get || !asks_for_one_range(headers) {
             headers.remove(RANGE);
         }
-        let known = headers.get(IF_NONE_MATCH).cloned();
+        let known: Vec<_> = headers.get_all(IF_NONE_MATCH).iter().cloned().collect();
         let since = headers.remove(IF_MODIFIED_SINCE);
         let same = headers.remove(IF_RANGE);
         let range = if same.is_some() { headers.remove(RANGE) } else { None };
@@ -186,13 +186,9 @@ impl Folder {
         headers.insert(VARY, HeaderValue::from_static("accept-encoding"));
         with_caution(headers);
         // Dates are compared as text: clients send what they were sent.
-        let is_unchanged = match known {
-            Some(known) => {
-                let sent = [(IF_NONE_MATCH, known)].into_iter().collect();
-                is_known(&sent, &headers[ETAG]) == Some(true)
-            }
-            None => since.is_some_and(|since| headers.get(LAST_MODIFIED) == Some(&since)),
-        };
+        let is_unchanged = is_known(&known, &headers[ETAG]).unwrap_or_else(|| {
+            since.is_some_and(|since| headers.get(LAST_MODIFIED) == Some(&since))
+        });
         if is_unchanged {
             headers.remove(axum::http::header::CONTENT_LENGTH);
             *response.status_mut() = StatusCode::NOT_MODIFIED;

@@ -10,6 +10,7 @@
 //! goes to the control thread: its socket, its TLS and the bytes that were read. There, requests
 //! and slow handlers delay no room.
 
+mod chunks;
 mod coding;
 mod connection;
 mod extract;

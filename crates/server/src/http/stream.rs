@@ -16,6 +16,7 @@ use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 
+use super::chunks::Chunks;
 use super::progress::Progress;
 use crate::shard::connection::http::{Behind, parse_head};
 use crate::stats::Published;
@@ -40,7 +41,9 @@ enum Due {
     Head,
     /// This many: the rest of a request.
     Bytes(u64),
-    /// All that come: the last request, or what was sent of one.
+    /// Those of a request whose body is in chunks, which is the last one.
+    Chunks(Chunks),
+    /// All that come: what was sent of a request.
     All,
     /// None, because a head is refused.
     Nothing,
@@ -119,9 +122,9 @@ impl Stream {
                     self.due = Due::Bytes(bytes.saturating_add(request.head_bytes as u64));
                     return Poll::Ready(Ok(()));
                 }
-                Ok(Some((_, Behind::Coded))) => {
+                Ok(Some((request, Behind::Coded))) => {
                     // The connection ends with its answer.
-                    self.due = Due::All;
+                    self.due = Due::Chunks(Chunks::behind(request.head_bytes));
                     return Poll::Ready(Ok(()));
                 }
                 Ok(None) if self.has_ended => {
@@ -208,6 +211,10 @@ fn poll_unsent(
     Poll::Ready(Ok(()))
 }
 
+fn line_too_long() -> io::Error {
+    io::Error::new(ErrorKind::InvalidData, "the line with the size of a chunk is too long")
+}
+
 fn add(counter: &AtomicU64, bytes: usize) {
     counter.fetch_add(bytes as u64, Ordering::Relaxed);
 }
@@ -226,7 +233,8 @@ impl AsyncRead for Stream {
         }
         let due = match this.due {
             Due::Bytes(bytes) => usize::try_from(bytes).unwrap_or(usize::MAX),
-            Due::All => usize::MAX,
+            Due::Chunks(Chunks::TooLong) => return Poll::Ready(Err(line_too_long())),
+            Due::Chunks(_) | Due::All => usize::MAX,
             // The connection answers, and ends.
             Due::Head | Due::Nothing => return Poll::Pending,
         };
@@ -247,9 +255,18 @@ impl AsyncRead for Stream {
                 (this.plaintext, this.taken) = (Vec::new(), 0);
             }
         }
-        let bytes = buffer.filled().len() - before;
-        if let Due::Bytes(due) = &mut this.due {
-            *due -= bytes as u64;
+        let mut bytes = buffer.filled().len() - before;
+        match &mut this.due {
+            Due::Bytes(due) => *due -= bytes as u64,
+            Due::Chunks(chunks) => {
+                // What is good goes first, so that there is a request to answer.
+                bytes = chunks.read(&buffer.filled()[before..]);
+                buffer.set_filled(before + bytes);
+                if bytes == 0 && *chunks == Chunks::TooLong {
+                    return Poll::Ready(Err(line_too_long()));
+                }
+            }
+            Due::Head | Due::All | Due::Nothing => {}
         }
         if bytes > 0 {
             this.progress.received();

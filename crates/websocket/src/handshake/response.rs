@@ -71,6 +71,7 @@ fn phrase(status: u16) -> &'static str {
         404 => "Not Found",
         405 => "Method Not Allowed",
         408 => "Request Timeout",
+        413 => "Content Too Large",
         414 => "URI Too Long",
         426 => "Upgrade Required",
         429 => "Too Many Requests",

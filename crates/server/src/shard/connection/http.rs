@@ -1,5 +1,6 @@
 //! The first request of a connection: a shard answers it only if it asks for a WebSocket.
 
+use std::slice::EscapeAscii;
 use std::time::Duration;
 
 use playfield_websocket::handshake::{Head, HeadLimits, Request, parse_request};
@@ -39,6 +40,9 @@ pub(crate) struct Refusal {
     pub(crate) text: String,
 }
 
+/// Longer bodies are refused whatever may be allowed. Hyper takes the greatest lengths for others.
+const BODY_BYTES_MAX: u64 = u64::MAX / 2;
+
 /// Reads the head at the front of the input; `None` if more of it is to come. The first head of a
 /// connection and later ones are read by this.
 pub(crate) fn parse_head(
@@ -49,8 +53,8 @@ pub(crate) fn parse_head(
     match parse_request(input, &limits) {
         Ok(Head::Partial) => Ok(None),
         Ok(Head::Complete(request)) => {
-            let checked = check_host(&request).and_then(|()| behind(&request));
-            let behind = checked.map_err(|text| Refusal { status: 400, text })?;
+            check_host(&request)?;
+            let behind = behind(&request)?;
             Ok(Some((request, behind)))
         }
         Err(error) => Err(Refusal { status: error.status(), text: error.to_string() }),
@@ -58,7 +62,7 @@ pub(crate) fn parse_head(
 }
 
 /// Refuses bytes that no host and port have (RFC 3986, 3.2).
-fn check_host(request: &Request<'_>) -> Result<(), String> {
+fn check_host(request: &Request<'_>) -> Result<(), Refusal> {
     let may_be = |byte: &u8| byte.is_ascii_alphanumeric() || b"-._~!$&'()*+,;=:[]%".contains(byte);
     match request.values("Host").find(|host| !host.iter().all(may_be)) {
         Some(host) => Err(invalid("Host", host)),
@@ -67,28 +71,41 @@ fn check_host(request: &Request<'_>) -> Result<(), String> {
 }
 
 /// Refuses what two readers could take for bodies of different lengths (RFC 9112, 6.1 and 6.3).
-fn behind(request: &Request<'_>) -> Result<Behind, String> {
+fn behind(request: &Request<'_>) -> Result<Behind, Refusal> {
     let is_coded = request.values("Transfer-Encoding").next().is_some();
     let lengths: Vec<&[u8]> = request.values("Content-Length").collect();
     match lengths[..] {
         [] if is_coded => Ok(Behind::Coded),
-        _ if is_coded => Err("the request has Content-Length beside Transfer-Encoding".into()),
+        _ if is_coded => Err(bad("the request has Content-Length beside Transfer-Encoding".into())),
         [] => Ok(Behind::Length(0)),
         [length] => {
-            let digits = std::str::from_utf8(length).ok().filter(|text| !text.starts_with('+'));
-            let length_read = digits.and_then(|text| text.parse().ok());
-            length_read.map(Behind::Length).ok_or_else(|| invalid("Content-Length", length))
+            let is_number = !length.is_empty() && length.iter().all(u8::is_ascii_digit);
+            let digits = std::str::from_utf8(length).ok().filter(|_| is_number);
+            let digits = digits.ok_or_else(|| invalid("Content-Length", length))?;
+            let bytes = digits.parse().ok().filter(|bytes| *bytes <= BODY_BYTES_MAX);
+            bytes.map(Behind::Length).ok_or_else(|| {
+                let text = format!("Content-Length: {} bytes are too many", start(length));
+                Refusal { status: 413, text }
+            })
         }
         _ => {
             let count = lengths.len();
-            Err(format!("the request has {count} Content-Length headers; send one"))
+            Err(bad(format!("the request has {count} Content-Length headers; send one")))
         }
     }
 }
 
-fn invalid(header: &str, value: &[u8]) -> String {
-    let start = value[..value.len().min(64)].escape_ascii();
-    format!("{header} has the invalid value \"{start}\"")
+fn bad(text: String) -> Refusal {
+    Refusal { status: 400, text }
+}
+
+fn invalid(header: &str, value: &[u8]) -> Refusal {
+    bad(format!("{header} has the invalid value \"{}\"", start(value)))
+}
+
+/// The start of a value, for an error.
+fn start(value: &[u8]) -> EscapeAscii<'_> {
+    value[..value.len().min(64)].escape_ascii()
 }
 
 /// The answer to a WebSocket handshake that is refused because of a limit.
