@@ -2,13 +2,17 @@
 //! HTTP, and a few threads for tasks that compute.
 
 use std::collections::VecDeque;
+use std::convert::Infallible;
 use std::future::poll_fn;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::pin;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::task::Poll;
-use std::thread;
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
 
 use playfield_room::{Completion, Error, InternalMessage, Job, Mail, Task};
 use playfield_wire::ErrorCode;
@@ -21,6 +25,7 @@ use crate::counted::Counted;
 use crate::event_loop::SharedRuntime;
 use crate::memory::release;
 use crate::panics::guard;
+use crate::pulse::Called;
 use crate::shard::keys::ConnectionKey;
 use crate::shard::mail::ShardMail;
 
@@ -43,6 +48,9 @@ const BLOCKING_THREADS_MAX: usize = 64;
 pub(crate) struct ControlThreads {
     stops: Arc<Notify>,
     queue: Arc<Queue>,
+    /// The thread for what waits, and what is disconnected at its end.
+    waits: Option<JoinHandle<()>>,
+    ended: Receiver<Infallible>,
 }
 
 /// Computations that wait for a thread.
@@ -84,14 +92,16 @@ impl Control {
             authentications_max,
             decisions: AtomicU64::new(0),
         };
-        let threads = ControlThreads { stops, queue };
+        let (lives, ended) = sync_channel(1);
+        let mut threads = ControlThreads { stops, queue, waits: None, ended };
         let stops = Arc::clone(&threads.stops);
         let waits = thread::Builder::new().name("playfield-control".into());
-        waits.spawn(move || {
+        threads.waits = Some(waits.spawn(move || {
             runtime.block_on(stops.notified());
             // Pending tasks are dropped with it.
             runtime.shutdown_background();
-        })?;
+            drop(lives);
+        })?);
         for number in 0..compute_threads {
             let (queue, shared) = (Arc::clone(&threads.queue), Arc::clone(&shared));
             let computes = thread::Builder::new().name(format!("playfield-compute-{number}"));
@@ -118,7 +128,7 @@ impl Background for Control {
         let shared = Arc::clone(&self.shared);
         self.runtime.spawn(async move {
             // A separate task, so that a panic in it is an error here.
-            let message = tokio::spawn(work).await.ok();
+            let message = tokio::spawn(as_task(Arc::clone(&shared), work)).await.ok();
             drop(runs);
             finish(&shared, origin, message);
         });
@@ -166,13 +176,14 @@ impl Background for Control {
         let shared = Arc::clone(&self.shared);
         let decision = self.decisions.fetch_add(1, Ordering::Relaxed) + 1;
         let task = self.runtime.spawn(async move {
-            let decided =
-                poll_fn(|cx| match guard("the authenticator", || deciding.as_mut().poll(cx)) {
-                    Some(Poll::Pending) => Poll::Pending,
-                    Some(Poll::Ready(decided)) => Poll::Ready(decided),
+            let decided = poll_fn(|cx| {
+                shared.control_pulse.pulse.calls(Called::Authenticator);
+                match guard("the authenticator", || deciding.as_mut().poll(cx)) {
+                    Some(polled) => polled,
                     None => Poll::Ready(Err(authenticator_failed())),
-                })
-                .await;
+                }
+            })
+            .await;
             drop(waits);
             let decided = Box::new(decided);
             let mail = ShardMail::Authenticated { connection, decision, decided };
@@ -182,12 +193,37 @@ impl Background for Control {
     }
 }
 
-impl Drop for ControlThreads {
-    fn drop(&mut self) {
+impl ControlThreads {
+    /// Stops them, and waits for the one for what waits, but not longer than this: code of the
+    /// program may block it. Returns the thread, and whether it has ended. A computation may take
+    /// for ever; its thread ends after it, or with the process.
+    pub(crate) fn end(mut self, wait: Duration) -> Option<(JoinHandle<()>, bool)> {
+        self.stop();
+        let has_ended = self.ended.recv_timeout(wait) == Err(RecvTimeoutError::Disconnected);
+        Some((self.waits.take()?, has_ended))
+    }
+
+    fn stop(&self) {
         self.stops.notify_one();
         self.queue.lock().stops = true;
         self.queue.changed.notify_all();
     }
+}
+
+impl Drop for ControlThreads {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+/// Background work, of which the watchdog knows.
+pub(crate) async fn as_task<F: Future>(shared: Arc<SharedRuntime>, work: F) -> F::Output {
+    let mut work = pin!(work);
+    poll_fn(|cx| {
+        shared.control_pulse.pulse.calls(Called::Task);
+        work.as_mut().poll(cx)
+    })
+    .await
 }
 
 impl Queue {

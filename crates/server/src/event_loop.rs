@@ -26,6 +26,7 @@ use crate::config::Config;
 use crate::http::Handover;
 use crate::mailbox::{Backlog, Mailbox, Parcel};
 use crate::memory::{release, shrink_table};
+use crate::pulse::ControlPulse;
 use crate::shard::Part;
 use crate::shard::Shard;
 use crate::shard::SocketChange;
@@ -59,6 +60,7 @@ pub(crate) struct SharedRuntime {
     pub(crate) work: Work,
     /// The runtime of the control thread, once it has one.
     pub(crate) control: OnceLock<Handle>,
+    pub(crate) control_pulse: ControlPulse,
     /// The queue for connections that speak HTTP.
     pub(crate) handover: Handover,
 }
@@ -98,6 +100,7 @@ impl SharedRuntime {
             tables: None,
             work: Work::default(),
             control: OnceLock::new(),
+            control_pulse: ControlPulse::default(),
             handover,
         }
     }
@@ -329,7 +332,6 @@ impl EventLoop {
         self.stop_if_told();
         if self.shared.gate.stage() != Stage::Open {
             let is_over = self.gated_turn(events);
-            self.published.pulse.turn_began_ms.store(0, Ordering::Relaxed);
             self.published.pulse.rest();
             if is_over || self.shared.gate.stage() != Stage::Open {
                 return is_over;
@@ -370,7 +372,6 @@ impl EventLoop {
         };
         self.tls.count(&mut counters);
         self.published.publish(&counters);
-        self.published.pulse.turn_began_ms.store(0, Ordering::Relaxed);
         self.published.pulse.rest();
         false
     }

@@ -21,9 +21,11 @@ use playfield_wire::ErrorCode;
 use tokio::sync::oneshot::Receiver;
 
 use crate::asks::{self, Answer, Asker};
+use crate::control::as_task;
 use crate::event_loop::SharedRuntime;
 use crate::mailbox::Parcel;
 use crate::node::Node;
+use crate::pulse::ControlPulse;
 use crate::room_id::RoomId;
 use crate::shard::mail::ShardMail;
 use crate::stats::{Published, Stats};
@@ -63,7 +65,7 @@ impl NodeHandle {
     /// must not block. Nothing happens after the node's end.
     pub fn spawn(&self, future: impl Future<Output = ()> + Send + 'static) {
         if let Some(runtime) = self.shared.control.get() {
-            runtime.spawn(future);
+            runtime.spawn(as_task(Arc::clone(&self.shared), future));
         }
     }
 
@@ -83,6 +85,11 @@ impl NodeHandle {
     /// The node that it reaches.
     pub(crate) fn node(&self) -> &Node {
         &self.node
+    }
+
+    /// The heartbeat of the control thread.
+    pub(crate) fn control_pulse(&self) -> &ControlPulse {
+        &self.shared.control_pulse
     }
 
     /// The time since the node's start.
@@ -177,7 +184,7 @@ impl NodeHandle {
     /// The node's counters, as of each shard's last turn.
     #[must_use]
     pub fn stats(&self) -> Stats {
-        Stats::read(&self.published)
+        Stats::read(&self.published, &self.shared.control_pulse.pulse)
     }
 
     /// Returns whether the node has ended. Every call fails from then on.

@@ -45,6 +45,7 @@ mod memory_limit;
 mod node;
 mod panics;
 mod proxy;
+mod pulse;
 pub mod reach;
 mod room_id;
 mod server;

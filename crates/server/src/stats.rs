@@ -1,9 +1,9 @@
 //! A node's counters.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 
-use playfield_room::Undone;
+use crate::pulse::Pulse;
 
 macro_rules! counters {
     ($($(#[doc = $help:literal])+ $name:ident,)*) => {
@@ -287,7 +287,8 @@ impl HttpCounters {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Stats {
-    /// Whether no shard is stuck in a turn and none has failed.
+    /// Whether no shard is stuck in a turn, none has failed, and the control thread, which serves
+    /// HTTP, is not stuck in a handler or a background task.
     pub healthy: bool,
     /// Each shard's counters.
     pub shards: Vec<ShardStats>,
@@ -295,13 +296,10 @@ pub struct Stats {
 
 impl Stats {
     /// The counters as the shards published them.
-    pub(crate) fn read(published: &[Arc<Published>]) -> Self {
-        let is_well = |published: &Arc<Published>| {
-            let pulse = &published.pulse;
-            !pulse.stuck.load(Ordering::Relaxed) && !pulse.failed.load(Ordering::Relaxed)
-        };
+    pub(crate) fn read(published: &[Arc<Published>], control: &Pulse) -> Self {
+        let mut pulses = published.iter().map(|published| &published.pulse).chain([control]);
         Self {
-            healthy: published.iter().all(is_well),
+            healthy: pulses.all(Pulse::is_well),
             shards: published.iter().map(|published| published.read()).collect(),
         }
     }
@@ -310,94 +308,5 @@ impl Stats {
     #[must_use]
     pub fn total(&self) -> ShardStats {
         self.shards.iter().copied().fold(ShardStats::default(), ShardStats::and)
-    }
-}
-
-/// A heartbeat for the watchdog.
-#[derive(Default)]
-pub(crate) struct Pulse {
-    /// When the turn began, in milliseconds since the node started, plus 1; 0 between turns.
-    pub(crate) turn_began_ms: AtomicU64,
-    /// The user code that was called last in this turn, as an encoded [`Called`].
-    called: AtomicU32,
-    /// The shard was reported as stuck.
-    pub(crate) stuck: AtomicBool,
-    /// The shard's thread has panicked.
-    pub(crate) failed: AtomicBool,
-    /// Rooms that the shutdown dropped before they had ended, and how many of them were not saved.
-    pub(crate) rooms_undone: AtomicU64,
-    pub(crate) rooms_unsaved: AtomicU64,
-}
-
-/// The user code that a shard called last.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Called {
-    Nothing,
-    /// A room of the type with this number.
-    Room(u16),
-    /// The service with this number.
-    Service(u16),
-    /// The authenticator.
-    Authenticator,
-    /// The fleet.
-    Fleet,
-}
-
-/// The first number for services; room types have the numbers below, from 1.
-const SERVICES: u32 = 1 << 16;
-/// The number for the authenticator, past those for services.
-const AUTHENTICATOR: u32 = 1 << 17;
-/// The number for the fleet.
-const FLEET: u32 = AUTHENTICATOR + 1;
-
-impl Pulse {
-    /// The user code that was called last in this turn.
-    pub(crate) fn called(&self) -> Called {
-        match self.called.load(Ordering::Relaxed) {
-            0 => Called::Nothing,
-            AUTHENTICATOR => Called::Authenticator,
-            FLEET => Called::Fleet,
-            number if number < SERVICES => Called::Room((number - 1) as u16),
-            number => Called::Service((number - SERVICES) as u16),
-        }
-    }
-
-    /// Forgets what was called.
-    pub(crate) fn rest(&self) {
-        self.called.store(0, Ordering::Relaxed);
-    }
-}
-
-/// A shard's end of its [`Pulse`].
-pub(crate) struct Watch(pub(crate) Arc<Published>);
-
-impl Watch {
-    /// A room of this type is about to be called.
-    #[inline]
-    pub(crate) fn enters(&self, room_type: u16) {
-        self.0.pulse.called.store(u32::from(room_type) + 1, Ordering::Relaxed);
-    }
-
-    /// A room was dropped before it had ended.
-    pub(crate) fn leaves(&self, undone: Undone) {
-        let pulse = &self.0.pulse;
-        pulse.rooms_undone.fetch_add(1, Ordering::Relaxed);
-        pulse.rooms_unsaved.fetch_add(u64::from(undone == Undone::Save), Ordering::Relaxed);
-    }
-
-    /// The service of this number is about to be called.
-    #[inline]
-    pub(crate) fn enters_service(&self, number: u16) {
-        self.0.pulse.called.store(SERVICES + u32::from(number), Ordering::Relaxed);
-    }
-
-    /// The fleet is about to be called.
-    pub(crate) fn enters_fleet(&self) {
-        self.0.pulse.called.store(FLEET, Ordering::Relaxed);
-    }
-
-    /// The authenticator is about to be called.
-    pub(crate) fn enters_authenticator(&self) {
-        self.0.pulse.called.store(AUTHENTICATOR, Ordering::Relaxed);
     }
 }

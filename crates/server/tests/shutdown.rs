@@ -111,15 +111,17 @@ impl Store for Slow {
     }
 }
 
-fn start(settings: &[(&str, &str)]) -> Running {
+fn server(settings: &[(&str, &str)]) -> Server {
     Server::new(config(settings))
         .room_type(RoomType::of::<Saver>("saver"))
         .room_type(RoomType::of::<Stuck>("stuck"))
         .room_type(RoomType::of::<Blocking>("blocking"))
         .room_type(RoomType::of::<Lasting>("lasting"))
         .store(Slow::default())
-        .start()
-        .unwrap()
+}
+
+fn start(settings: &[(&str, &str)]) -> Running {
+    server(settings).start().unwrap()
 }
 
 fn enter(running: &Running, room_type: &str) -> Client {
@@ -303,4 +305,23 @@ fn a_stream_without_end_does_not_keep_the_node() {
     let mut came = Vec::new();
     let _ = client.read_to_end(&mut came);
     assert!(!came.ends_with(b"0\r\n\r\n"));
+}
+
+#[test]
+fn a_handler_that_never_returns_is_reported_at_the_end() {
+    let (begins, begun) = sync_channel(1);
+    let (ends, blocks) = sync_channel::<()>(1);
+    let blocks = std::sync::Arc::new(Mutex::new(blocks));
+    let blocked = async move || {
+        begins.send(()).unwrap();
+        let _ = blocks.lock().unwrap().recv();
+    };
+    let settings = config(&[("timeouts.shutdown", "100ms"), ("timeouts.watchdog", "50ms")]);
+    let running = Server::new(settings).route("GET", "/blocked", blocked).start().unwrap();
+    let client = begin(&running, &begun, "/blocked");
+    running.stopper().stop();
+    let error = running.wait().unwrap_err().to_string();
+    let left = "the thread \"playfield-control\" does not end, and is left behind";
+    assert_eq!(error, format!("the shutdown did not finish: {left}; see the log"));
+    drop((client, ends));
 }

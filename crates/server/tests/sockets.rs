@@ -4,7 +4,7 @@ use crate::common;
 
 use std::collections::HashMap;
 use std::io::{Read, Write};
-use std::net::Shutdown;
+use std::net::{Shutdown, TcpStream};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -301,6 +301,23 @@ fn a_room_that_does_not_return_is_found() {
     client.request(room, RequestNumber(2), "hang", "1000");
     until(&running, |running| !running.stats().healthy);
     client.until_reply(RequestNumber(2));
+    until(&running, |running| running.stats().healthy);
+}
+
+#[test]
+fn a_handler_that_does_not_return_is_found() {
+    let (ends, blocks) = std::sync::mpsc::sync_channel::<()>(1);
+    let blocks = std::sync::Arc::new(std::sync::Mutex::new(blocks));
+    let blocked = async move || {
+        let _ = blocks.lock().unwrap().recv();
+    };
+    let settings = config(&[("timeouts.watchdog", "50ms")]);
+    let running = Server::new(settings).route("GET", "/blocked", blocked).start().unwrap();
+    assert!(running.stats().healthy);
+    let mut client = TcpStream::connect(running.local_addr()).unwrap();
+    client.write_all(b"GET /blocked HTTP/1.1\r\nHost: x\r\n\r\n").unwrap();
+    until(&running, |running| !running.stats().healthy);
+    drop(ends);
     until(&running, |running| running.stats().healthy);
 }
 

@@ -265,7 +265,8 @@ group! {
         /// Time that the new process of an upgrade has for each step: to start, to take the rooms
         /// over, and to serve.
         upgrade: Duration = "30s", WAITS;
-        /// A shard that spends longer than this on one turn is reported in the log.
+        /// A shard that spends longer than this on one turn is reported in the log, and so is a
+        /// control thread that gives no sign of life for as long.
         watchdog: Duration = "1s", WAITS;
     }
 }

@@ -16,7 +16,7 @@ use axum::http::header::{
 };
 use axum::http::request::Parts;
 use axum::http::uri::PathAndQuery;
-use axum::http::{HeaderValue, Method, Request, StatusCode, Version};
+use axum::http::{HeaderValue, Method, Request, StatusCode, Uri, Version};
 use axum::response::{IntoResponse, Response};
 use http_body::{Body as _, Frame, SizeHint};
 use http_body_util::BodyExt;
@@ -204,13 +204,15 @@ impl Limits {
         };
         parts.extensions.insert(front.handle.clone());
         parts.extensions.insert(ConnectInfo::<SocketAddr>(client.address));
+        let called = HandlerOf::new(&front.handle, &parts);
         let request = Request::from_parts(parts, Body::from(body));
+        called.note();
         let handler = || front.router.clone().call(request);
         let failed = || (StatusCode::INTERNAL_SERVER_ERROR, "the handler failed\n").into_response();
         let Some(handling) = guard("an HTTP handler", handler) else {
             return Ok((failed(), Some(under_way)));
         };
-        let handling = Guarded(Some(Box::pin(handling)));
+        let handling = Guarded { handling: Some(Box::pin(handling)), called };
         let response = match timeout(node.config.http.answer_timeout, handling).await {
             Ok(Some(Ok(response))) => explained(response),
             Ok(None) => failed(),
@@ -372,13 +374,17 @@ async fn collect(
 
 /// A handler under way, whose code may panic when it is polled and when it is dropped. Its output
 /// is `None` then.
-struct Guarded<F>(Option<Pin<Box<F>>>);
+struct Guarded<F> {
+    handling: Option<Pin<Box<F>>>,
+    called: HandlerOf,
+}
 
 impl<F: Future> Future for Guarded<F> {
     type Output = Option<F::Output>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let Some(future) = &mut self.0 else { return Poll::Ready(None) };
+        self.called.note();
+        let Some(future) = &mut self.handling else { return Poll::Ready(None) };
         match guard("an HTTP handler", || future.as_mut().poll(cx)) {
             Some(polled) => polled.map(Some),
             None => Poll::Ready(None),
@@ -388,7 +394,25 @@ impl<F: Future> Future for Guarded<F> {
 
 impl<F> Drop for Guarded<F> {
     fn drop(&mut self) {
-        guard("an HTTP handler", || drop(self.0.take()));
+        guard("an HTTP handler", || drop(self.handling.take()));
+    }
+}
+
+/// The handler of a request, as the watchdog knows it.
+struct HandlerOf {
+    handle: NodeHandle,
+    request: (Method, Uri),
+}
+
+impl HandlerOf {
+    fn new(handle: &NodeHandle, parts: &Parts) -> Self {
+        let request = (parts.method.clone(), parts.uri.clone());
+        Self { handle: handle.clone(), request }
+    }
+
+    /// It is about to be called.
+    fn note(&self) {
+        self.handle.control_pulse().calls_handler(&self.request);
     }
 }
 

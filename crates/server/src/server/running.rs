@@ -14,8 +14,9 @@ use crate::handle::NodeHandle;
 use crate::http::HttpServer;
 use crate::kept_store::STORE_CLOSE_MAX;
 use crate::node::Node;
+use crate::pulse::Pulse;
 use crate::reach;
-use crate::stats::{Published, Pulse, Stats};
+use crate::stats::{Published, Stats};
 use crate::tls::TlsContext;
 use crate::watchdog::Leash;
 
@@ -142,8 +143,8 @@ impl Running {
     /// `shutting_down`, for no longer than `timeouts.shutdown`.
     ///
     /// Returns when all threads have ended and the store is closed, so that its file can be opened
-    /// again. It waits for the store up to 10 s more. If a room or its background work does not
-    /// return in time, its thread is left behind. What was not finished is logged;
+    /// again. It waits for the store up to 10 s more. If a room, an HTTP handler or background work
+    /// does not return in time, its thread is left behind. What was not finished is logged;
     /// [`stop`](Stopper::stop) and [`wait`](Self::wait) return it.
     pub fn shutdown(self) {
         drop(self);
@@ -156,7 +157,7 @@ impl Running {
         let deadline = Instant::now() + self.shutdown_timeout + LAST_TURN;
         let mut missing = self.shards.len() - ended;
         while missing > 0 {
-            match self.words.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
+            match self.words.recv_timeout(left_until(deadline)) {
                 Ok(Word::Ended) => missing -= 1,
                 Ok(Word::Stop) => {}
                 // No thread is left that could report.
@@ -167,18 +168,19 @@ impl Running {
         self.leash.end();
         self.node.asks.end();
         // Handlers that wait for rooms have their answers now. Others still have their time.
-        let left = deadline.saturating_duration_since(Instant::now());
-        if self.http.take().is_some_and(|http| !http.end(left)) {
+        if self.http.take().is_some_and(|http| !http.end(left_until(deadline))) {
             log::warn!("HTTP requests that are not answered are dropped");
         }
-        // A computation may take for ever; its thread ends after it, or with the process.
-        drop(self.control_threads.take());
+        let control = self.control_threads.take();
+        // Streams without an end may have used the time; it needs some of its own.
+        let control = control.and_then(|threads| threads.end(left_until(deadline).max(LAST_TURN)));
         // Both end with the leash, whatever the shards do.
         for thread in [self.watchdog.take(), self.reloader.take()].into_iter().flatten() {
             let _ = thread.join();
         }
-        for thread in self.shards.drain(..) {
-            if missing == 0 || thread.is_finished() {
+        let shards = self.shards.drain(..).map(|thread| (thread, missing == 0));
+        for (thread, has_ended) in shards.chain(control) {
+            if has_ended || thread.is_finished() {
                 // A panic was reported where it happened.
                 let _ = thread.join();
             } else {
@@ -210,6 +212,10 @@ impl Running {
         }
         unfinished
     }
+}
+
+fn left_until(deadline: Instant) -> Duration {
+    deadline.saturating_duration_since(Instant::now())
 }
 
 impl Drop for Running {

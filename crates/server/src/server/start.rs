@@ -23,6 +23,7 @@ use crate::handle::NodeHandle;
 use crate::http::{self, Handover};
 use crate::memory_limit::MemoryLimit;
 use crate::node::Node;
+use crate::pulse::Watch;
 use crate::reach;
 use crate::shard::Shard;
 use crate::shard::env::Stopwatch;
@@ -30,7 +31,7 @@ use crate::shard_thread::Edges;
 use crate::shard_thread::EndGuard;
 use crate::shard_thread::Listeners;
 use crate::shard_thread::ShardThread;
-use crate::stats::{Published, Watch};
+use crate::stats::Published;
 use crate::sys;
 use crate::tls::TlsContext;
 use crate::upgrade::{self, InheritedListener, Successor};
@@ -422,7 +423,7 @@ impl Running {
         let watchdog = Watchdog {
             node: Arc::clone(&self.node),
             published: self.published.clone(),
-            clock: self.stopper.shared.clock,
+            shared: Arc::clone(&self.stopper.shared),
         };
         let leash = Arc::clone(&self.leash);
         let thread = thread::Builder::new().name("playfield-watchdog".into());

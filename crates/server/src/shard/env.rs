@@ -7,7 +7,8 @@ use std::time::{Duration, Instant};
 
 use crate::entropy::Entropy;
 use crate::node::Node;
-use crate::stats::{Counters, Watch};
+use crate::pulse::Watch;
+use crate::stats::Counters;
 
 /// The facts and tools that all parts of a shard share.
 pub(crate) struct Env {

@@ -12,11 +12,11 @@ use crate::background::{Background, Origin, Underway};
 use crate::config::Config;
 use crate::entropy::Entropy;
 use crate::node::Node;
+use crate::pulse::Watch;
 use crate::service::{Hosted, Service};
 use crate::shard::Shard;
 use crate::shard::env::Stopwatch;
 use crate::shard::keys::ConnectionKey;
-use crate::stats::Watch;
 
 /// The time that the shard believes a turn to take.
 const TURN: Duration = Duration::from_micros(100);

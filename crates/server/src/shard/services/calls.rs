@@ -6,6 +6,7 @@ use std::time::Duration;
 use crate::addresses::Tally;
 use crate::fleet::Gone;
 use crate::handle::NodeHandle;
+use crate::pulse::Called;
 use crate::service::{Answered, AnyService, Closed, Command, Reach, Served};
 use crate::shard::connection::Connection;
 use crate::shard::connection::transport::Input;
@@ -119,7 +120,7 @@ impl Services {
         call: impl FnOnce(&mut dyn AnyService, Reach<'_>) -> R,
     ) -> Option<R> {
         let HostedService { service, wake_at } = self.hosted.get_mut(usize::from(number))?;
-        below.env.watch.enters_service(number);
+        below.env.watch.calls(Called::Service(number));
         let config = &below.env.node.config;
         let reach = Reach {
             shard: below.env.shard,

@@ -12,6 +12,7 @@ use playfield_wire::{ErrorCode, Format, PROTOCOL};
 use crate::addresses::Pace;
 use crate::auth::{Decision, Identity, authenticator_failed, check_user};
 use crate::panics::guard;
+use crate::pulse::Called;
 use crate::shard::connection::SocketChange;
 use crate::shard::connection::transport::Input;
 use crate::shard::keys::ConnectionKey;
@@ -67,7 +68,7 @@ impl Outlet<'_> {
         if let Err(error) = self.links.take_pace(self.env, key, pace) {
             return self.refuse_hello(key, &error);
         }
-        self.env.watch.enters_authenticator();
+        self.env.watch.calls(Called::Authenticator);
         let decision = guard("the authenticator", || node.authenticator.authenticate(hello))
             .unwrap_or_else(|| Err(authenticator_failed()).into());
         match decision {

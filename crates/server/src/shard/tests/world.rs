@@ -31,6 +31,7 @@ use crate::config::Config;
 use crate::entropy::Entropy;
 use crate::fleet::{FleetSettings, HostedFleet};
 use crate::node::Node;
+use crate::pulse::Watch;
 use crate::shard::Shard;
 use crate::shard::SocketChange;
 use crate::shard::connection::http::HandedOver;
@@ -41,7 +42,7 @@ use crate::shard::mail::ShardMail;
 use crate::shard::mail::user::UserMail;
 use crate::shard::session::Session;
 use crate::shard::session::moving::Moving;
-use crate::stats::{Counters, Watch};
+use crate::stats::Counters;
 use crate::users::End;
 
 /// Names a client of the world.

@@ -12,6 +12,7 @@ use crate::channel::{Payload, PayloadKind};
 use crate::device::{Place, Registration};
 use crate::fleet::{Gone, device_gone, no_fleet, refusal};
 use crate::node::Node;
+use crate::pulse::Called;
 use crate::service::Closed;
 use crate::shard::connection::transport::Input;
 use crate::shard::connection::{Kind, Links};
@@ -131,7 +132,7 @@ impl Topics {
             metadata: metadata.collect(),
             tags: tags.into_iter().map(Cow::into_owned).collect(),
         };
-        out.env.watch.enters_fleet();
+        out.env.watch.calls(Called::Fleet);
         let place = Place { shard: out.env.shard, connection: key.bits(), is_service: false };
         let (devices, connections) = (&mut self.devices, &mut out.links);
         devices.register(&node, connections, (key, place), registration, out.env.now)
@@ -172,7 +173,7 @@ impl Topics {
         };
         let report = Payload::read(fleet.payload, connection.dialect.format, payload)
             .map_err(|error| Error::new(ErrorCode::BadPayload, error.to_string()))?;
-        out.env.watch.enters_fleet();
+        out.env.watch.calls(Called::Fleet);
         let answer = fleet.call(|fleet| fleet.report(&own.device, report.as_slice()));
         let answer = answer.unwrap_or_else(|| Err(failed()))?;
         fleet.payload(&answer).map_err(|error| {
@@ -241,7 +242,7 @@ impl Topics {
         self.devices.silent -= u64::from(is_silent);
         let Some(fleet) = &node.fleet else { return };
         fleet.registry.remove(&device);
-        out.env.watch.enters_fleet();
+        out.env.watch.calls(Called::Fleet);
         let why = if out.env.is_shutting_down && why == Gone::ConnectionLost {
             Gone::ShuttingDown
         } else {

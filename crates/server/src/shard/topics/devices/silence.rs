@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crate::pulse::Called;
 use crate::shard::keys::ConnectionKey;
 use crate::shard::session::outlet::Outlet;
 use crate::shard::topics::Topics;
@@ -17,7 +18,7 @@ impl Topics {
         own.device.set_silent(false);
         let (node, device) = (Arc::clone(&out.env.node), Arc::clone(&own.device));
         self.devices.silent -= 1;
-        out.env.watch.enters_fleet();
+        out.env.watch.calls(Called::Fleet);
         if let Some(fleet) = &node.fleet {
             fleet.call(|fleet| fleet.back(&device));
         }
@@ -45,7 +46,7 @@ impl Topics {
         own.device.set_silent(true);
         let device = Arc::clone(&own.device);
         self.devices.silent += 1;
-        out.env.watch.enters_fleet();
+        out.env.watch.calls(Called::Fleet);
         fleet.call(|fleet| fleet.silent(&device));
     }
 }
