@@ -170,7 +170,14 @@ impl Drop for BytesHeld {
 }
 
 impl Addresses {
+    /// The limits of these settings.
     pub(crate) fn new(config: &Config) -> Arc<Self> {
+        let (memory_max, _) = config.memory_max(None);
+        Self::with_memory(config, memory_max)
+    }
+
+    /// The same, where clients may make the node hold so much memory, in bytes.
+    pub(crate) fn with_memory(config: &Config, memory_max: usize) -> Arc<Self> {
         let rate = |setting, limit| Rate::new(setting, limit).of_address();
         let rates = [
             rate("limits.address.sessions", config.limits.address.sessions),
@@ -188,7 +195,7 @@ impl Addresses {
             away_of_one_max: config.limits.sessions_away.per_address,
             channels_of_one_max: config.limits.channels.per_address,
             history_of_one_max: config.limits.history_bytes.per_address,
-            bytes_max: config.memory_max(),
+            bytes_max: memory_max,
             bytes_of_one_max: config.limits.memory.per_address,
             rates,
             handshakes: AtomicUsize::new(0),
@@ -263,6 +270,11 @@ impl Addresses {
     fn lock(&self) -> MutexGuard<'_, Known> {
         // Nothing panics while it is held.
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The memory that clients may make the node hold, in bytes.
+    pub(crate) fn memory_max(&self) -> usize {
+        self.shared.bytes_max
     }
 
     /// Handshakes and bytes of all addresses, and how many addresses are known.

@@ -275,34 +275,28 @@ impl Config {
         Ok(())
     }
 
-    /// The memory that clients may make the node hold, in bytes.
-    pub(crate) fn memory_max(&self) -> usize {
+    /// The memory that clients may make the node hold, in bytes. If it is left to the node, no more
+    /// than a part of what the process may use; then also what to log if that is less than usual.
+    pub(crate) fn memory_max(&self, limit: Option<&MemoryLimit>) -> (usize, Option<String>) {
         let total = self.limits.memory.total;
-        if total == 0 { MEMORY_MAX } else { total }
-    }
-
-    /// If the memory for clients was left to the node: no more than a part of what the process may
-    /// use. What to log if that is less than usual.
-    pub(crate) fn fit_memory(&mut self, limit: Option<&MemoryLimit>) -> Option<String> {
-        let total = &mut self.limits.memory.total;
-        if *total > 0 {
-            return None;
+        if total > 0 {
+            return (total, None);
         }
-        *total = MEMORY_MAX;
-        let MemoryLimit { bytes, said_by } = limit?;
+        let Some(MemoryLimit { bytes, said_by }) = limit else { return (MEMORY_MAX, None) };
         let part = usize::try_from(bytes / MEMORY_PART).unwrap_or(usize::MAX);
         if part >= MEMORY_MAX {
-            return None;
+            return (MEMORY_MAX, None);
         }
-        *total = part.max(MEMORY_MIN);
-        Some(format!(
+        let total = part.max(MEMORY_MIN);
+        let text = format!(
             "limits.memory.total is {} MiB instead of {} MiB: the process may use {} MiB of memory \
              ({}), and clients get a quarter. Set it to choose",
-            *total >> 20,
+            total >> 20,
             MEMORY_MAX >> 20,
             bytes >> 20,
             said_by.display()
-        ))
+        );
+        (total, Some(text))
     }
 
     /// Maximum size of a message. A stranger is a client that has no session.

@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use common::speech::{encoded, request, send};
 use common::{Client, Heard, config, room, start, until};
 use playfield_room::{MemoryStore, StoreError, StoreErrorKind};
+use playfield_server::config::setting_of;
 use playfield_server::{Running, Server};
 use playfield_wire::client::{self, ClientMessage};
 use playfield_wire::{ErrorCode, Format, RequestNumber, RoomNumber};
@@ -291,6 +292,19 @@ pub(crate) fn a_client_that_hangs_up_in_the_middle_of_anything_is_forgotten() {
     until(&running, |running| running.stats().total().connections == 1);
     bystander.request(room, RequestNumber(2), "add", "");
     assert_eq!(bystander.until_reply(RequestNumber(2)), "1");
+}
+
+/// The console shows a setting as changed whose value is not the default.
+#[test]
+fn memory_that_is_left_to_the_node_does_not_count_as_set() {
+    let running = start(&[]);
+    let handle = running.handle();
+    let (operator, name) = (handle.operator(), "limits.memory");
+    let default = setting_of(name).unwrap().default();
+    assert_eq!(operator.config().get(name), Some(default));
+    let limits = operator.limits();
+    let total = limits.iter().find(|limit| limit.name == "limits.memory.total").unwrap();
+    assert!(total.max >= 1 << 20, "{total:?}");
 }
 
 #[test]

@@ -156,8 +156,9 @@ fn the_memory_for_clients_follows_the_machine_unless_it_is_set() {
     ] {
         let mut config = Config::default();
         config.limits.memory.total = set;
-        let said = config.fit_memory(may_use.map(limit).as_ref());
-        assert_eq!(config.limits.memory.total, expected);
+        let (total, said) = config.memory_max(may_use.map(limit).as_ref());
+        assert_eq!(total, expected);
+        assert_eq!(config.limits.memory.total, set, "what is in force does not count as set");
         assert_eq!(said.is_some(), set == 0 && expected < 1 << 30);
         if expected == 128 << 20 {
             let text = "limits.memory.total is 128 MiB instead of 1024 MiB: the process may use \

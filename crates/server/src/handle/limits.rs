@@ -63,7 +63,10 @@ impl Operator<'_> {
             let now = now.iter().find(|(of, _)| *of == name).map(|(_, value)| *value);
             let reached = REACHED.iter().find(|(of, _)| *of == name);
             let reached = reached.and_then(|(_, name)| counter(*name));
-            let max = self.config().limit(name)?;
+            let max = match name {
+                "limits.memory.total" => self.node.node.addresses.memory_max() as u64,
+                _ => self.config().limit(name)?,
+            };
             (now.is_some() || reached.is_some()).then_some(Limit { name, max, now, reached })
         };
         limit_keys().filter_map(limit).collect()

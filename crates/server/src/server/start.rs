@@ -12,6 +12,7 @@ use playfield_room::{RoomType, Store};
 
 use super::running::{Running, Stopper, Word};
 use super::{OnStart, Server, ServiceAt, named};
+use crate::addresses::Addresses;
 use crate::auth::{Admitting, Guests};
 use crate::clock::Clock;
 use crate::config::{Config, Descriptors};
@@ -80,7 +81,8 @@ pub(super) fn start(server: Server) -> io::Result<Running> {
 /// Starts a node, which may take over from another process.
 fn start_as(mut server: Server, mut successor: Option<&mut Successor>) -> io::Result<Running> {
     server.check()?;
-    if let Some(text) = server.config.fit_memory(MemoryLimit::of_this_process().as_ref()) {
+    let (memory_max, text) = server.config.memory_max(MemoryLimit::of_this_process().as_ref());
+    if let Some(text) = text {
         log::info!("{text}");
     }
     let config = &server.config;
@@ -133,7 +135,9 @@ fn start_as(mut server: Server, mut successor: Option<&mut Successor>) -> io::Re
     )?;
     // What shards wake is opened before their descriptor tables part, and the rest after.
     let threads = shard_threads(&shared, shards)?;
-    let (node, mut services, on_start) = server.into_node(shards, store, fleet, inherited.secret);
+    let (mut node, mut services, on_start) =
+        server.into_node(shards, store, fleet, inherited.secret);
+    node.addresses = Addresses::with_memory(&node.config, memory_max);
     let node = Arc::new(node);
 
     let published: Vec<Arc<Published>> = (0..shards).map(|_| Arc::default()).collect();
