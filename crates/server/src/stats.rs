@@ -114,6 +114,8 @@ counters! {
     ticks,
     /// Ticks that were skipped, because too many were overdue.
     ticks_skipped,
+    /// Saves of rooms that the store had not completed after 10 s, whether it did later or not.
+    saves_late,
     /// Syncs of rooms.
     syncs,
     /// Syncs that were due by the rooms' rates but were missed because the shard was late. Players

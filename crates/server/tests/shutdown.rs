@@ -9,14 +9,14 @@ use std::sync::{Mutex, PoisonError};
 use std::task::{self, Poll};
 use std::time::Duration;
 
-use crate::common::{Client, Heard, PATIENCE, config};
+use crate::common::{Client, Heard, PATIENCE, config, until};
 
 use axum::body::{Body, Bytes};
 use playfield_room::{
     Completion, Context, EndReason, Fence, Loaded, Message, On, Opened, Result, Room, RoomType,
     Store, Stored, room,
 };
-use playfield_server::{Running, Server};
+use playfield_server::{Pace, Running, Server};
 use playfield_state::State;
 use playfield_wire::client::{self, ClientMessage};
 use playfield_wire::{ErrorCode, Format, RequestNumber};
@@ -194,6 +194,19 @@ fn a_shutdown_that_does_not_finish_is_an_error_that_says_what_is_left() {
          behind; see the log"
     );
     drop(ends);
+}
+
+#[test]
+fn a_save_that_the_store_never_completes_is_counted_and_does_not_keep_the_room() {
+    let settings = [("timeouts.hello", "1h"), ("timeouts.heartbeat", "1h")];
+    let pace = Pace { speed: 100, ..Pace::default() };
+    let running = server(&settings).pace(pace).start().unwrap();
+    let client = enter(&running, "lasting");
+    until(&running, |running| running.stats().total().saves_late == 1);
+    running.stopper().stop();
+    drop(client);
+    let text = running.wait().unwrap_err().to_string();
+    assert!(text.contains("had ended: 1 (not saved: 1); raise"), "{text}");
 }
 
 /// A body that sends a piece, again and again, and ends after `pieces`.

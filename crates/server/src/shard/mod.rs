@@ -215,6 +215,7 @@ impl Shard {
         self.apply_effects();
         self.host.deliver_local_mail(&mut below!(self));
         self.host.run_due_rooms(&mut below!(self));
+        self.host.report_late_saves(&mut self.env);
         self.services.wake(&mut below!(self));
         self.apply_effects();
         self.topics.channels.home.expire(self.env.now);
@@ -248,6 +249,7 @@ impl Shard {
             self.host.due_at(),
             self.host.shard_lateness.next(),
             self.host.busy.next(),
+            self.host.queues.saves.deadline(),
             self.sessions.snapshots.deadline(),
             self.services.next_wake(),
             self.topics.channels.home.next(),

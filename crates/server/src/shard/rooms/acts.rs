@@ -109,6 +109,9 @@ impl RoomHost {
     }
 
     pub(in crate::shard) fn finished(&mut self, below: &mut Below<'_>, room: RoomKey, mail: Mail) {
+        if let (Mail::Saved { save, .. }, Some(hosted)) = (&mail, self.rooms.get_mut(room)) {
+            hosted.saved = hosted.saved.max(Some(*save));
+        }
         // A room that ended meanwhile has no use for it.
         self.call(below, room, |any, at, out| {
             if !any.is_closed() {

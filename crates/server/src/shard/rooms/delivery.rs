@@ -346,6 +346,7 @@ impl RoomOutput for HostedRoomOutput<'_> {
     }
 
     fn completion(&mut self, save: u64) -> Completion {
+        self.delivery.queues.saves.begins(self.delivery.env.now, self.room, save);
         let origin = Origin { shard: self.delivery.env.shard, room: self.room, task: save };
         self.delivery.outbound.background.completion(origin)
     }

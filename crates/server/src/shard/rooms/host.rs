@@ -16,6 +16,7 @@ use crate::shard::outbound::Outbound;
 use crate::shard::rooms::Rooms;
 use crate::shard::rooms::busy::Busy;
 use crate::shard::rooms::lateness::{Lateness, ShardLateness};
+use crate::shard::rooms::saves::Saves;
 use crate::shard::rooms::schedule::Schedule;
 use crate::shard::rooms::traffic::Traffic;
 use crate::shard::session::sessions::Sessions;
@@ -61,6 +62,7 @@ pub(crate) struct Queues {
     /// Joins of sessions of this shard that rooms of this shard have refused after a while.
     pub(in crate::shard) refusals: VecDeque<(ConnectionKey, Box<JoinRequest>, Error)>,
     pub(in crate::shard) traffic: Traffic,
+    pub(in crate::shard) saves: Saves,
 }
 
 impl RoomHost {

@@ -17,6 +17,7 @@ pub(crate) mod overdue;
 mod queue;
 pub(crate) mod record;
 mod running;
+pub(crate) mod saves;
 pub(crate) mod schedule;
 mod snapshots;
 pub(crate) mod sync;
@@ -99,6 +100,8 @@ pub(crate) struct Hosted {
     pub(super) synced_on_demand: u64,
     /// Its messages, while an operator looks.
     pub(super) record: Option<Box<Record>>,
+    /// The number of the last save that is complete.
+    pub(super) saved: Option<u64>,
     /// Its recent lateness, and the number of syncs that it has missed since it began.
     pub(super) late: Late,
     pub(super) syncs_missed: u64,
@@ -153,6 +156,7 @@ impl Hosted {
             sync_awaited: false,
             synced_on_demand: 0,
             record: None,
+            saved: None,
             late: Late::default(),
             syncs_missed: 0,
             capture: None,
