@@ -28,6 +28,8 @@ const HEAD_START: Duration = Duration::from_millis(2);
 ///
 /// Among parties that are even, those go first whose next piece is in a line of short pieces: of a
 /// thousand that come at once, one that needs little need not wait for a long piece of each other.
+///
+/// Some lines may be held for a while: their pieces keep their places, and the others go on.
 pub(crate) struct FairQueue<P, T, const LINES: usize = 1> {
     /// The virtual time, in nanoseconds: the time that a party has got whose work has always
     /// waited.
@@ -37,13 +39,15 @@ pub(crate) struct FairQueue<P, T, const LINES: usize = 1> {
     /// served, as long as others come that had nothing before.
     now: u64,
     parties: HashMap<P, Party<T, LINES>>,
-    /// The parties whose work waits.
-    order: BTreeMap<Place, P>,
+    /// The parties whose work waits, by the place of their next piece.
+    orders: [BTreeMap<Place, P>; ORDERS],
     serving: Option<(P, u64)>,
     /// In nanoseconds.
     head_start: u64,
     /// By how much the pieces of each line stand back, in nanoseconds.
     stands_back: [u64; LINES],
+    /// Whether each line may be held.
+    may_hold: [bool; LINES],
     /// The number of starts given.
     given: u64,
     /// The number of waiting pieces.
@@ -54,11 +58,27 @@ pub(crate) struct FairQueue<P, T, const LINES: usize = 1> {
 /// order in which the parties came.
 type Place = (u64, u64);
 
+/// The orders: of parties whose next piece is never held, of those whose next piece may be, and of
+/// the latter again if they have others, by the next of these. While pieces are held, the first and
+/// the last count, else the first and the second.
+const ORDERS: usize = 3;
+const FREE: usize = 0;
+const HELD: usize = 1;
+const BEHIND_HELD: usize = 2;
+
+/// The places of a party whose work waits.
+#[derive(Clone, Copy)]
+struct Waits {
+    /// The virtual time at which its next piece starts.
+    start: u64,
+    places: [Option<Place>; ORDERS],
+}
+
 struct Party<T, const LINES: usize> {
     /// The virtual time at which its last piece ended.
     end: u64,
-    /// The start of the next piece and the place in the order, if one waits.
-    waits: Option<(u64, Place)>,
+    /// Where the next piece waits, if one does.
+    waits: Option<Waits>,
     lines: [Line<T>; LINES],
     /// The line of the last piece, and the virtual time of this party's lines at its start.
     line: usize,
@@ -89,14 +109,15 @@ impl<T, const LINES: usize> Party<T, LINES> {
         waiting.push_back(work);
     }
 
-    /// The line that is served next: the one with the earliest start.
-    fn next_line(&self) -> Option<usize> {
-        let waiting = self.lines.iter().enumerate().filter(|(_, line)| !line.work.is_empty());
+    /// The line that is served next: the one with the earliest start, of those that are `open`.
+    fn next_line(&self, open: impl Fn(usize) -> bool) -> Option<usize> {
+        let waiting = self.lines.iter().enumerate();
+        let waiting = waiting.filter(|(number, line)| !line.work.is_empty() && open(*number));
         waiting.min_by_key(|(_, line)| line.start).map(|(number, _)| number)
     }
 
-    fn next(&mut self) -> Option<T> {
-        self.line = self.next_line()?;
+    fn next(&mut self, line: usize) -> Option<T> {
+        self.line = line;
         let line = &mut self.lines[self.line];
         self.now = self.now.max(line.start);
         line.work.pop_front()
@@ -105,21 +126,22 @@ impl<T, const LINES: usize> Party<T, LINES> {
 
 impl<P, T, const LINES: usize> Default for FairQueue<P, T, LINES> {
     fn default() -> Self {
-        Self::with([Duration::ZERO; LINES])
+        Self::with([Duration::ZERO; LINES], [false; LINES])
     }
 }
 
 impl<P, T, const LINES: usize> FairQueue<P, T, LINES> {
-    /// An empty queue in which the pieces of each line stand back by so much.
-    pub(crate) fn with(stands_back: [Duration; LINES]) -> Self {
+    /// An empty queue in which the pieces of each line stand back by so much, and may be held.
+    pub(crate) fn with(stands_back: [Duration; LINES], may_hold: [bool; LINES]) -> Self {
         let head_start = nanoseconds(HEAD_START);
         Self {
             now: head_start,
             parties: HashMap::new(),
-            order: BTreeMap::new(),
+            orders: std::array::from_fn(|_| BTreeMap::new()),
             serving: None,
             head_start,
             stands_back: stands_back.map(nanoseconds),
+            may_hold,
             given: 0,
             len: 0,
         }
@@ -146,15 +168,17 @@ impl<P: Payer, T, const LINES: usize> FairQueue<P, T, LINES> {
         let first = self.first_start();
         let known = self.known(party);
         known.push(line, work);
-        let (waits, end, next) = (known.waits, known.end, known.next_line());
+        let (waits, end) = (known.waits, known.end);
         self.len += 1;
         match waits {
             // The new piece may be the next one.
-            Some((start, place)) if self.stands_back(next) != place.0 - start => {
-                self.order.remove(&place);
-                self.start(party.clone(), start);
+            Some(Waits { start, places }) => {
+                let before = places.map(|place| place.map(|(at, _)| at - start));
+                if before != self.places(party) {
+                    self.leave(party);
+                    self.start(party.clone(), start);
+                }
             }
-            Some(_) => {}
             None if self.is_serving(party) => {}
             None => self.start(party.clone(), end.max(first)),
         }
@@ -168,22 +192,24 @@ impl<P: Payer, T, const LINES: usize> FairQueue<P, T, LINES> {
     /// Takes out the next piece of work. The time that it took is charged to its party by
     /// [`took`](Self::took).
     pub(crate) fn next(&mut self) -> Option<T> {
-        self.next_if(|_| true)
+        self.next_if(false, |_| true)
     }
 
-    /// Takes out the next piece of work, if it is one that is wanted.
-    pub(crate) fn next_if(&mut self, is_wanted: impl FnOnce(&T) -> bool) -> Option<T> {
+    /// Takes out the next piece of work, if it is one that is wanted. If it `holds` the lines that
+    /// may be held, it is the next of the others.
+    pub(crate) fn next_if(&mut self, holds: bool, is_wanted: impl FnOnce(&T) -> bool) -> Option<T> {
         self.took(Duration::ZERO);
-        let (&place, party) = self.order.first_key_value()?;
-        let known = self.parties.get_mut(party)?;
-        let (start, _) = known.waits?;
-        let line = known.next_line()?;
+        let orders = [FREE, if holds { BEHIND_HELD } else { HELD }];
+        let firsts = orders.iter().filter_map(|order| self.orders[*order].first_key_value());
+        let party = firsts.min_by_key(|(place, _)| **place)?.1.clone();
+        let known = self.parties.get_mut(&party)?;
+        let start = known.waits?.start;
+        let line = known.next_line(|line| !(holds && self.may_hold[line]))?;
         if !is_wanted(known.lines[line].work.front()?) {
             return None;
         }
-        let work = known.next()?;
-        known.waits = None;
-        let party = self.order.remove(&place)?;
+        let work = known.next(line)?;
+        self.leave(&party);
         self.len -= 1;
         self.now = self.now.max(start);
         self.serving = Some((party, start));
@@ -194,7 +220,8 @@ impl<P: Payer, T, const LINES: usize> FairQueue<P, T, LINES> {
     pub(crate) fn took(&mut self, time: Duration) {
         let Some((party, start)) = self.serving.take() else { return };
         let time = nanoseconds(time) / party.weight();
-        let mut share = time / (self.order.len() as u64 + 2);
+        let waiting = self.orders[FREE].len() + self.orders[HELD].len();
+        let mut share = time / (waiting as u64 + 2);
         if self.head_start > 0 && start < self.now {
             // It uses its head start: if the time went on as fast, others would have theirs in
             // vain.
@@ -219,24 +246,52 @@ impl<P: Payer, T, const LINES: usize> FairQueue<P, T, LINES> {
     /// work is under way belongs to that.
     pub(crate) fn charge(&mut self, party: &P, time: Duration) {
         // As long as no work waits, nobody is ahead of another.
-        if time.is_zero() || self.order.is_empty() || self.is_serving(party) {
+        if time.is_zero() || self.is_idle() || self.is_serving(party) {
             return;
         }
         let first = self.first_start();
         let time = nanoseconds(time) / party.weight();
         let known = self.known(party);
-        known.end = known.waits.map_or(known.end.max(first), |(start, _)| start);
+        known.end = known.waits.map_or(known.end.max(first), |waits| waits.start);
         known.end = known.end.saturating_add(time);
         let end = known.end;
-        if let Some((_, place)) = known.waits {
-            self.order.remove(&place);
+        if self.leave(party) {
             self.start(party.clone(), end);
         }
     }
 
-    /// Returns by how much the pieces of a line stand back.
-    fn stands_back(&self, line: Option<usize>) -> u64 {
-        line.map_or(0, |line| self.stands_back[line])
+    /// Returns whether no party has work that waits.
+    fn is_idle(&self) -> bool {
+        self.orders[FREE].is_empty() && self.orders[HELD].is_empty()
+    }
+
+    /// The orders that a party belongs to, and by how much it stands back in each.
+    fn places(&self, party: &P) -> [Option<u64>; ORDERS] {
+        let mut places = [None; ORDERS];
+        let Some(known) = self.parties.get(party) else { return places };
+        let Some(next) = known.next_line(|_| true) else { return places };
+        if self.may_hold[next] {
+            let free = known.next_line(|line| !self.may_hold[line]);
+            places[HELD] = Some(self.stands_back[next]);
+            places[BEHIND_HELD] = free.map(|line| self.stands_back[line]);
+        } else {
+            places[FREE] = Some(self.stands_back[next]);
+        }
+        places
+    }
+
+    /// Takes a party out of the orders. Returns whether it was there.
+    fn leave(&mut self, party: &P) -> bool {
+        let known = self.parties.get_mut(party);
+        let Some(Waits { places, .. }) = known.and_then(|known| known.waits.take()) else {
+            return false;
+        };
+        for (order, place) in self.orders.iter_mut().zip(places) {
+            if let Some(place) = place {
+                order.remove(&place);
+            }
+        }
+        true
     }
 
     fn is_serving(&self, party: &P) -> bool {
@@ -259,17 +314,21 @@ impl<P: Payer, T, const LINES: usize> FairQueue<P, T, LINES> {
     /// The next piece of a party starts at this virtual time.
     fn start(&mut self, party: P, at: u64) {
         self.given += 1;
-        let next = self.parties.get(&party).and_then(Party::next_line);
-        let place = (at.saturating_add(self.stands_back(next)), self.given);
-        if let Some(known) = self.parties.get_mut(&party) {
-            known.waits = Some((at, place));
-            self.order.insert(place, party);
+        let places = self.places(&party).map(|stands_back| {
+            stands_back.map(|stands_back| (at.saturating_add(stands_back), self.given))
+        });
+        let Some(known) = self.parties.get_mut(&party) else { return };
+        known.waits = Some(Waits { start: at, places });
+        for (order, place) in self.orders.iter_mut().zip(places) {
+            if let Some(place) = place {
+                order.insert(place, party.clone());
+            }
         }
     }
 
     /// Once no work waits, nobody is ahead of another.
     fn forget(&mut self) {
-        if self.order.is_empty() && self.serving.is_none() {
+        if self.is_idle() && self.serving.is_none() {
             self.parties.clear();
             shrink_map(&mut self.parties);
         }

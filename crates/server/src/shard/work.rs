@@ -99,10 +99,13 @@ const STANDS_BACK: [Duration; 6] = [
     Duration::from_millis(1),
 ];
 
+/// Whether the pieces of each line are held when enough snapshots were written in a turn.
+const MAY_HOLD: [bool; STANDS_BACK.len()] = [false, false, true, false, false, true];
+
 /// The work of all addresses.
 pub(in crate::shard) type WorkQueue = FairQueue<Host, Work, { STANDS_BACK.len() }>;
 
 /// Returns a queue without work.
 pub(in crate::shard) fn work_queue() -> WorkQueue {
-    FairQueue::with(STANDS_BACK)
+    FairQueue::with(STANDS_BACK, MAY_HOLD)
 }

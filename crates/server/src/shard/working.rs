@@ -1,9 +1,8 @@
 //! The work that waits by address: input, resumes and snapshots, in one
 //! [fair queue](crate::shard::work).
 
-use std::time::Duration;
-
 use crate::shard::Shard;
+use crate::shard::connection::Links;
 use crate::shard::keys::ConnectionKey;
 use crate::shard::pacing::Part;
 use crate::shard::work::{Waiting, Work};
@@ -19,25 +18,10 @@ impl Shard {
         self.links.begin_work();
     }
 
-    /// Works off what waits until a connection is to be served, and returns that. `None` if that was
-    /// all, or there is no time for more in this turn.
+    /// Works off what waited when the turn began to, until a connection is to be served, and
+    /// returns that. `None` if that was all, or there is no time for more in this turn.
     pub(crate) fn next_input(&mut self) -> Option<ConnectionKey> {
-        loop {
-            if self.is_part_over() {
-                return None;
-            }
-            let has_time = self.sessions.snapshots.has_time(self.env.turn);
-            let is_wanted = |work: &Work| has_time || !matches!(work, Work::Snapshot(..));
-            match self.links.next_work(is_wanted)? {
-                Work::Input(key) => {
-                    if let Some(connection) = self.links.get_mut(key) {
-                        connection.unread = false;
-                    }
-                    return Some(key);
-                }
-                work => self.work_on(work),
-            }
-        }
+        self.work_off(Links::next_work)
     }
 
     /// No more input is read in this turn.
@@ -50,17 +34,28 @@ impl Shard {
     /// input and rooms have caused in this turn need not wait for the next.
     pub(in crate::shard) fn go_on_working(&mut self) {
         self.pacing.begin_part(&self.env, Part::Work);
+        self.work_off(Links::next_work_but_input);
+        self.pacing.end_part(&self.env);
+    }
+
+    /// Works off what `next` takes out, as long as there is time, up to a connection that is to be
+    /// served. Snapshots are held once enough of them were written in this turn.
+    fn work_off(
+        &mut self,
+        next: impl Fn(&mut Links, bool) -> Option<Work>,
+    ) -> Option<ConnectionKey> {
         while !self.is_part_over() {
-            let has_time = self.sessions.snapshots.has_time(self.env.turn);
-            let is_wanted = |work: &Work| match work {
-                Work::Input(_) => false,
-                Work::Resume(_) => true,
-                Work::Snapshot(..) => has_time,
-            };
-            let Some(work) = self.links.work.next_if(is_wanted) else { break };
+            let holds_snapshots = !self.sessions.snapshots.has_time(self.env.turn);
+            let work = next(&mut self.links, holds_snapshots)?;
+            if let Work::Input(key) = work {
+                if let Some(connection) = self.links.get_mut(key) {
+                    connection.unread = false;
+                }
+                return Some(key);
+            }
             self.work_on(work);
         }
-        self.pacing.end_part(&self.env);
+        None
     }
 
     fn work_on(&mut self, work: Work) {
@@ -69,25 +64,22 @@ impl Shard {
             Work::Input(_) => {}
             Work::Resume(key) => self.by_outlet(|out| out.resume_for(key)),
             Work::Snapshot(waiting, number) => {
-                if self.sessions.snapshots.leave(waiting, number) {
-                    self.write_snapshot(waiting, began);
+                if !self.sessions.snapshots.leave(waiting, number) {
+                    return;
                 }
+                match waiting {
+                    Waiting::Session(key) => self.host.catch_up_session(&mut below!(self), key),
+                    Waiting::Member(room, member) => {
+                        self.host.serve_member(&mut below!(self), room, member);
+                    }
+                }
+                self.apply_effects();
+                let took = self.env.stopwatch.read().saturating_sub(began);
+                self.sessions.snapshots.wrote(self.env.turn, took);
+                self.host.charge_waiting(&mut below!(self), waiting, took);
             }
         }
         let took = self.env.stopwatch.read().saturating_sub(began);
         self.links.work.took(took);
-    }
-
-    fn write_snapshot(&mut self, waiting: Waiting, began: Duration) {
-        match waiting {
-            Waiting::Session(key) => self.host.catch_up_session(&mut below!(self), key),
-            Waiting::Member(room, member) => {
-                self.host.serve_member(&mut below!(self), room, member);
-            }
-        }
-        self.apply_effects();
-        let took = self.env.stopwatch.read().saturating_sub(began);
-        self.sessions.snapshots.wrote(self.env.turn, took);
-        self.host.charge_waiting(&mut below!(self), waiting, took);
     }
 }

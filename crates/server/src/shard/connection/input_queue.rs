@@ -28,19 +28,30 @@ impl Links {
         self.input.left = [self.work.len(), self.input.calm.len(), self.input.busy.len()];
     }
 
-    /// Takes out the next of what waited when the turn began to work it off, if it is wanted.
-    pub(in crate::shard) fn next_work(
-        &mut self,
-        is_wanted: impl FnOnce(&Work) -> bool,
-    ) -> Option<Work> {
+    /// Takes out the next of what waited when the turn began to work it off. If snapshots are held,
+    /// it is the next of the rest.
+    pub(in crate::shard) fn next_work(&mut self, holds_snapshots: bool) -> Option<Work> {
         let InputQueue { calm, busy, left } = &mut self.input;
-        let number = left.iter().position(|left| *left > 0)?;
-        left[number] -= 1;
-        match number {
-            0 => self.work.next_if(is_wanted),
-            1 => calm.pop_front().map(Work::Input),
-            _ => busy.pop_front().map(Work::Input),
+        while let Some(number) = left.iter().position(|left| *left > 0) {
+            left[number] -= 1;
+            let next = match number {
+                0 => self.work.next_if(holds_snapshots, |_| true),
+                1 => calm.pop_front().map(Work::Input),
+                _ => busy.pop_front().map(Work::Input),
+            };
+            if next.is_some() {
+                return next;
+            }
+            // What is left is held.
+            left[number] = 0;
         }
+        None
+    }
+
+    /// Takes out the next piece of work, unless it is input. If snapshots are held, it is the next
+    /// of the rest.
+    pub(in crate::shard) fn next_work_but_input(&mut self, holds_snapshots: bool) -> Option<Work> {
+        self.work.next_if(holds_snapshots, |work| !matches!(work, Work::Input(_)))
     }
 
     /// No more input is read in this turn. What is left waits by address.

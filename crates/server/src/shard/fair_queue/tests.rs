@@ -57,7 +57,7 @@ fn those_that_are_even_are_served_in_the_order_in_which_they_came() {
     }
     let served: Vec<_> = std::iter::from_fn(|| queue.serve(us(10), false)).collect();
     assert_eq!(served, [3, 1, 2]);
-    assert!(queue.is_empty() && queue.parties.is_empty() && queue.order.is_empty());
+    assert!(queue.is_empty() && queue.parties.is_empty() && queue.is_idle());
 }
 
 #[test]
@@ -71,7 +71,7 @@ fn the_lines_of_a_party_share_its_time() {
     }
     queue.push(&2, 1, 100);
     assert_eq!(queue.len(), 7);
-    assert_eq!(queue.next_if(|next| *next != 10), None, "the next one is not wanted");
+    assert_eq!(queue.next_if(false, |next| *next != 10), None, "the next one is not wanted");
     let mut served = Vec::new();
     while let Some(next) = queue.next() {
         queue.took(us(if next == 0 { 300 } else { 100 }));
@@ -96,7 +96,7 @@ fn the_lines_of_a_party_share_its_time() {
 /// A thousand parties come at once, each with a long piece, and one with a few short ones.
 #[test]
 fn one_with_short_pieces_does_not_wait_for_a_long_one_of_each_other() {
-    let mut queue = FairQueue::<u32, u32, 2>::with([Duration::ZERO, us(1000)]);
+    let mut queue = FairQueue::<u32, u32, 2>::with([Duration::ZERO, us(1000)], [false; 2]);
     for party in 1..=1000 {
         queue.push(&party, 1, party);
     }
@@ -121,6 +121,40 @@ fn one_with_short_pieces_does_not_wait_for_a_long_one_of_each_other() {
     queue.push(&2000, 1, 1);
     queue.push(&2000, 0, 2);
     assert_eq!(queue.next(), Some(2));
+}
+
+#[test]
+fn what_is_held_keeps_its_place_and_nobody_from_going_on() {
+    let mut queue = FairQueue::<u32, u32, 2>::with([Duration::ZERO; 2], [false, true]);
+    for party in 1..=3 {
+        queue.push(&party, 1, 10 * party);
+    }
+    for party in [3, 2, 4] {
+        queue.push(&party, 0, party);
+    }
+    let mut take = |holds| {
+        let next = queue.next_if(holds, |_| true);
+        queue.took(us(100));
+        next
+    };
+    // Those who have taken nothing come in their order.
+    let free = [Some(3), Some(2), Some(4), None, None];
+    assert_eq!([true; 5].map(&mut take), free);
+    // One took nothing yet, and the others as much as each other.
+    assert_eq!([false; 4].map(&mut take), [Some(10), Some(30), Some(20), None]);
+    assert!(queue.is_empty() && queue.is_idle() && queue.orders[super::BEHIND_HELD].is_empty());
+    // What comes while one is held, and charges, move all places.
+    queue.push(&1, 1, 10);
+    queue.push(&2, 1, 20);
+    for piece in [1, 2] {
+        queue.push(&1, 0, piece);
+    }
+    assert_eq!(queue.next_if(true, |_| true), Some(1));
+    queue.took(us(100));
+    queue.charge(&1, us(5000));
+    assert_eq!(queue.next_if(true, |_| true), Some(2));
+    queue.took(us(100));
+    assert_eq!([queue.next(), queue.next()], [Some(20), Some(10)]);
 }
 
 #[test]
