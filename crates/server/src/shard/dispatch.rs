@@ -11,6 +11,7 @@ use crate::shard::mail::ShardMail;
 use crate::shard::mail::user::UserMail;
 use crate::shard::outbound::Effect;
 use crate::shard::session::outlet::Outlet;
+use crate::shard::work::Host;
 
 impl Shard {
     /// Does something by the outlet, and what follows from it.
@@ -132,8 +133,20 @@ impl Shard {
 impl Shard {
     /// Mail from another shard, or from the background.
     pub(crate) fn mail(&mut self, mail: ShardMail) {
-        self.deliver_mail(mail);
-        self.apply_effects();
+        let payer = mail.payer();
+        self.charge_for(payer, |shard| {
+            shard.deliver_mail(mail);
+            shard.apply_effects();
+        });
+    }
+
+    /// Does something, which takes time that the payer gets less of. As long as no work waits,
+    /// nobody is ahead of another.
+    fn charge_for(&mut self, payer: Option<Host>, act: impl FnOnce(&mut Self)) {
+        let Some(payer) = payer.filter(|_| !self.links.work.is_empty()) else { return act(self) };
+        let began = self.env.stopwatch.read();
+        act(self);
+        self.links.work.charge(&payer, self.env.stopwatch.read().saturating_sub(began));
     }
 
     /// Does what rooms and sessions of another shard say, in this order.
@@ -142,7 +155,10 @@ impl Shard {
             match Frame::next(&mut frames) {
                 Ok(Some(Frame::Session(stay, what))) => outlet!(self).hear(stay, what),
                 Ok(Some(Frame::Member(seat, what))) => {
-                    self.host.heard(&mut below!(self), seat, what);
+                    let payer = self.host.payer_elsewhere(&self.links.work, seat);
+                    self.charge_for(payer, |shard| {
+                        shard.host.heard(&mut below!(shard), seat, what);
+                    });
                 }
                 Ok(None) => return,
                 // The shards of a node are one program.

@@ -41,6 +41,16 @@ pub(crate) enum Founder {
     Program,
 }
 
+impl Founder {
+    /// The client's address, unless it is the program.
+    pub(in crate::shard) fn host(&self) -> Option<&Host> {
+        match self {
+            Self::Client(host) => Some(host),
+            Self::Program => None,
+        }
+    }
+}
+
 impl Payer for Founder {
     fn weight(&self) -> u64 {
         match self {

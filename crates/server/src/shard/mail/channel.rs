@@ -82,3 +82,14 @@ pub(crate) enum Whose {
     /// Subscriptions of the session with this number, whichever shard it is on.
     Session(u64),
 }
+
+impl ChannelMail {
+    /// The address of the client that subscribes or publishes.
+    pub(in crate::shard) fn creator(&self) -> Option<&Arc<Address>> {
+        match self {
+            Self::Subscribe { creator, .. } => Some(creator),
+            Self::Publish { creator, .. } => creator.as_ref(),
+            _ => None,
+        }
+    }
+}

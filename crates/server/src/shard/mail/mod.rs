@@ -28,6 +28,7 @@ use crate::shard::mail::device::DeviceMail;
 use crate::shard::mail::join::{JoinRequest, Joiner};
 use crate::shard::mail::member::ToMember;
 use crate::shard::mail::user::UserMail;
+use crate::shard::work::Host;
 
 /// A message from one shard to another, or from the background to a shard.
 pub(crate) enum ShardMail {
@@ -80,6 +81,19 @@ pub(crate) enum ShardMail {
     User(UserMail),
     /// To the room's shard: its background work ended.
     Finished { room: RoomKey, mail: Mail },
+}
+
+impl ShardMail {
+    /// The address of the client that caused it, if it names one. [Frames](Self::Frames) name their
+    /// members instead.
+    pub(in crate::shard) fn payer(&self) -> Option<Host> {
+        match self {
+            Self::Join { joiner, .. } => Some(Host(Arc::clone(&joiner.address))),
+            Self::Found(founding) => founding.founder.host().cloned(),
+            Self::Channel(mail) => mail.creator().map(|address| Host(Arc::clone(address))),
+            _ => None,
+        }
+    }
 }
 
 /// The most acts of one member that may be on their way to its room, or wait there, before nothing

@@ -1,5 +1,6 @@
 //! Acts of members, here or on other shards, and what becomes of their sessions.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use playfield_room::{Error, LeaveReason, Mail, PlayerId};
@@ -17,7 +18,7 @@ use crate::shard::rooms::host::{Below, RoomHost};
 use crate::shard::rooms::link::{MemberLink, RemoteLink};
 use crate::shard::rooms::member::farewell_to;
 use crate::shard::session::messages::duplicate;
-use crate::shard::work::Waiting;
+use crate::shard::work::{Host, Waiting, WorkQueue};
 
 impl RoomHost {
     /// Gives a member's message to its room.
@@ -247,6 +248,20 @@ impl RoomHost {
         if let Some(link) = self.remote_link(room, key) {
             link.put(below.outbound, ToSession::Done);
         }
+    }
+
+    /// The address that is charged for what a member asks for whose session is on another shard, if
+    /// work waits.
+    pub(in crate::shard) fn payer_elsewhere(
+        &mut self,
+        work: &WorkQueue,
+        seat: Seat,
+    ) -> Option<Host> {
+        if work.is_empty() {
+            return None;
+        }
+        let link = self.remote_link(seat.room, seat.member)?;
+        Some(Host(Arc::clone(&link.address)))
     }
 
     /// The link of a member whose session is on another shard.

@@ -10,8 +10,10 @@ use playfield_wire::{Format, RequestNumber, RoomNumber};
 use super::speech::{self, Heard, encoded};
 use super::wanderer::{Return, Wanderer};
 use super::world::{Client, World};
+use crate::shard::frames::Frame;
 use crate::shard::mail::ShardMail;
 use crate::shard::mail::member::ToMember;
+use crate::shard::work::{Line, Work};
 
 const LONG: Duration = Duration::from_millis(1);
 
@@ -115,6 +117,38 @@ fn what_brings_a_client_up_to_date_that_came_back_is_charged_to_it() {
         assert_eq!(ann.come_back(&mut world, 0), Return::Resumed);
         world.each_look_takes(Duration::ZERO);
         assert!(world.takes_much(ann.client) && !world.takes_much(host.client));
+    }
+}
+
+/// The room's shard knows no connection of the client.
+#[test]
+fn what_a_client_of_another_shard_causes_is_charged_to_its_address() {
+    let mut world = World::new(2, &[]);
+    let host = world.client(1);
+    let (_, id) = world.room(host, "");
+    let guest = world.client_from([10, 0, 0, 1], 0);
+    world.heard(guest);
+    world.room(guest, "");
+    world.join(guest, RequestNumber(2), &id);
+    let (number, _) = world.joined(guest);
+    let waiting = [1, 2].map(|last| world.client_from([10, 0, 0, last], 1));
+    let waiting = waiting.map(|client| Work::Input(world.place_of(client).1));
+    let (_, key) = world.place_of(guest);
+    let session = world.shards[0].sessions.get_mut(key).unwrap();
+    let seat = session.room_mut(number).unwrap().seat.unwrap();
+    let mut frames = Vec::new();
+    Frame::Member(seat, ToMember::Measured(LONG)).append(&mut frames);
+    for (mail, first) in [(None, 0), (Some(ShardMail::Frames(frames)), 1)] {
+        for work in waiting {
+            let Work::Input(key) = work else { unreachable!() };
+            world.shards[1].links.line_up(key, Line::Input, work);
+        }
+        world.each_look_takes(LONG);
+        mail.into_iter().for_each(|mail| world.shards[1].mail(mail));
+        world.each_look_takes(Duration::ZERO);
+        let work = &mut world.shards[1].links.work;
+        assert_eq!(work.next(), Some(waiting[first]));
+        assert!(work.next().is_some() && work.next().is_none());
     }
 }
 
