@@ -239,6 +239,33 @@ impl Server {
         self
     }
 
+    /// Serves a router of [`axum`](crate::axum) at an address of its own: for routes that players
+    /// must not reach. Handlers are as those of [`http`](Self::http), on the same thread and under
+    /// the same limits. There is no TLS, and who sends a request is not checked: listen on
+    /// `127.0.0.1` or in a private network, or check a token in a layer of the router.
+    ///
+    /// ```no_run
+    /// use playfield::axum::{Router, routing::post};
+    /// use playfield::NodeHandle;
+    /// use playfield::prelude::*;
+    ///
+    /// async fn close(node: NodeHandle, room_id: String) -> Result<(), playfield::Failure> {
+    ///     Ok(node.close(&room_id, "closed by an operator")?)
+    /// }
+    ///
+    /// fn main() -> ExitCode {
+    ///     let admin = Router::new().route("/close", post(close));
+    ///     Server::new().http_on(([127, 0, 0, 1], 7351).into(), admin).run()
+    /// }
+    /// ```
+    ///
+    /// The start fails if the address can't be listened at.
+    #[must_use]
+    pub fn http_on(mut self, address: SocketAddr, router: Router) -> Self {
+        self.on_start.push(Box::new(move |server| server.http_on(address, router)));
+        self
+    }
+
     /// Serves the files of a folder on disk under `path`, such as `/` or `/assets`: with types by
     /// the ends of their names, `index.html` for a path that ends with a slash, and what browsers
     /// need to ask for changed files only. Large files are read and sent in pieces. Where a file

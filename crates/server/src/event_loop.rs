@@ -121,6 +121,16 @@ impl SharedRuntime {
         self.tables.as_deref().is_none_or(|tables| tables.takes(shard))
     }
 
+    /// Counts a connection of the control thread, if there may be one more.
+    pub(crate) fn counts_connection(&self) -> bool {
+        let before = self.connections.fetch_add(1, Ordering::Relaxed);
+        let has_space = before < self.connections_max && self.takes(self.mailboxes.len());
+        if !has_space {
+            self.connections.fetch_sub(1, Ordering::Relaxed);
+        }
+        has_space
+    }
+
     /// A connection has left the descriptor table of a shard.
     pub(crate) fn gives_back(&self, shard: usize) {
         if let Some(tables) = &self.tables {

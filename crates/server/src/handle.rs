@@ -87,6 +87,15 @@ impl NodeHandle {
         &self.node
     }
 
+    pub(crate) fn shared(&self) -> &Arc<SharedRuntime> {
+        &self.shared
+    }
+
+    /// The counters of a shard.
+    pub(crate) fn published_by(&self, shard: usize) -> Arc<Published> {
+        Arc::clone(&self.published[shard])
+    }
+
     /// The heartbeat of the control thread.
     pub(crate) fn control_pulse(&self) -> &ControlPulse {
         &self.shared.control_pulse

@@ -42,6 +42,7 @@ pub struct Server {
     fleet: Option<(Box<dyn Fleet>, FleetSettings)>,
     store: Option<OpenStore>,
     services: Vec<ServiceAt>,
+    private_http: Vec<(SocketAddr, Router)>,
     on_start: Vec<OnStart>,
     opens: Vec<Box<dyn FnOnce() -> io::Result<OnStart>>>,
     /// Sends WebSocket messages back, in place of sessions.
@@ -82,6 +83,7 @@ impl Server {
             fleet: None,
             store: None,
             services: Vec::new(),
+            private_http: Vec::new(),
             on_start: Vec::new(),
             opens: Vec::new(),
             echoes: false,
@@ -180,6 +182,17 @@ impl Server {
     #[must_use]
     pub fn http(mut self, router: Router) -> Self {
         self.site.router(router);
+        self
+    }
+
+    /// Serves a router of [`axum`] at an address of its own, which may be reached by operators only;
+    /// port 0 picks a free one, which [`Running::http_addrs`] returns. Handlers may take the
+    /// [`NodeHandle`] and the client's address, as those of [`http`](Self::http), and the limits of
+    /// `[http]` hold. There are no pages, no TLS and no rooms. Who reaches the address is not
+    /// checked.
+    #[must_use]
+    pub fn http_on(mut self, address: SocketAddr, router: Router) -> Self {
+        self.private_http.push((address, router));
         self
     }
 

@@ -46,7 +46,11 @@ struct Client(TcpStream);
 
 impl Client {
     fn new(running: &Running) -> Self {
-        let stream = TcpStream::connect(running.local_addr()).unwrap();
+        Self::at(running.local_addr())
+    }
+
+    fn at(address: SocketAddr) -> Self {
+        let stream = TcpStream::connect(address).unwrap();
         stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
         stream.set_nodelay(true).unwrap();
         Self(stream)
@@ -658,6 +662,44 @@ fn what_cant_be_served_is_an_error_of_the_start() {
         let error = server.start().err().expect("it does not start").to_string();
         assert!(error.contains(expected), "{error}");
     }
+}
+
+/// Such as one for operators, which players do not reach.
+#[test]
+fn a_router_may_have_an_address_of_its_own() {
+    async fn rooms(node: NodeHandle, ConnectInfo(from): ConnectInfo<SocketAddr>) -> String {
+        format!("{} rooms, {}", node.stats().total().rooms, from.ip())
+    }
+    let running = server()
+        .page("/", "text/plain", "a page")
+        .http_on(
+            ([127, 0, 0, 1], 0).into(),
+            axum::Router::new().route("/rooms", axum::routing::get(rooms)),
+        )
+        .start()
+        .unwrap();
+    let at = Client::at;
+    let [private, public] = [running.http_addrs()[0], running.local_addr()];
+    assert_eq!(at(private).get("/rooms").text(), "0 rooms, 127.0.0.1");
+    assert_eq!(at(public).get("/rooms").status(), 404);
+    assert_eq!(at(private).get("/").status(), 404);
+    assert_eq!(at(public).get("/").text(), "a page");
+    // It is no way into a room.
+    let upgrade = "Upgrade: websocket\r\nConnection: Upgrade\r\n\
+                   Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n";
+    assert_eq!(at(private).ask("GET /", upgrade, "").status(), 404);
+    // Its connections count, and end with the node.
+    until(&running, |running| running.stats().total().connections == 0);
+    let mut kept = at(private);
+    kept.get("/rooms");
+    assert_eq!(running.stats().total().connections, 1);
+    running.shutdown();
+    assert_eq!(kept.0.read(&mut [0]).unwrap(), 0);
+    // The start names an address that is in use.
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let _holds = std::net::TcpListener::bind(taken).unwrap();
+    let error = server().http_on(taken, router("/rooms")).start().err().unwrap().to_string();
+    assert!(error.starts_with(&format!("Server::http_on({taken}): ")), "{error}");
 }
 
 async fn get() {}

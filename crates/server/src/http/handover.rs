@@ -8,6 +8,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 use crate::addresses::Tally;
 use crate::event_loop::{Layer, SharedRuntime};
+use crate::handle::NodeHandle;
 use crate::mailbox::Parcel;
 use crate::proxy::Client;
 use crate::shard::connection::http::HandedOver;
@@ -42,6 +43,14 @@ impl OpenConnection {
     pub(crate) fn new(shared: Arc<SharedRuntime>, shard: usize, published: Arc<Published>) -> Self {
         published.http.connections.fetch_add(1, Ordering::Relaxed);
         Self { shared, shard, published, is_back: false }
+    }
+
+    /// Counts a connection that the control thread has accepted itself; `None` if there are too many.
+    pub(super) fn accept(handle: &NodeHandle) -> Option<Self> {
+        let shared = handle.shared();
+        let has_space = shared.counts_connection();
+        let (shared, published) = (Arc::clone(shared), handle.published_by(0));
+        has_space.then(|| Self::new(shared, 0, published))
     }
 
     /// Gives a connection back to its shard. If that takes no more, the connection ends.

@@ -82,6 +82,8 @@ pub(super) struct Front {
     pub(super) pages: Pages,
     pub(super) router: Router,
     pub(super) unnamed: Mutex<Unnamed>,
+    /// Whether a connection may become a WebSocket to the rooms.
+    pub(super) has_rooms: bool,
 }
 
 /// A connection, as its requests know it.
@@ -155,7 +157,9 @@ impl Limits {
         let begun = self.origin.progress.begins();
         let sending = Sending(Arc::clone(&self.origin.progress));
         let (parts, body) = request.into_parts();
-        if let Some(head) = websocket_head(&parts) {
+        if self.front.has_rooms
+            && let Some(head) = websocket_head(&parts)
+        {
             *lock(&self.origin.returns) = Some(head);
             return pending().await;
         }

@@ -20,6 +20,7 @@ mod handover;
 mod limits;
 mod pages;
 mod path;
+mod private;
 mod progress;
 mod serve;
 mod site;
@@ -30,5 +31,6 @@ pub use path::percent_decoded;
 
 pub(crate) use handover::{Handed, Handover, OpenConnection};
 pub(crate) use limits::{Full, Requests};
+pub(crate) use private::PrivateHttp;
 pub(crate) use serve::{HttpServer, serve};
 pub(crate) use site::Site;

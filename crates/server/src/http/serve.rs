@@ -15,6 +15,7 @@ use tokio::sync::watch;
 use super::connection::{End, Protocol};
 use super::handover::{Handed, OpenConnection};
 use super::limits::{Front, Limits, Origin};
+use super::private::PrivateHttp;
 use super::progress::Progress;
 use super::site::Built;
 use super::stream::Stream;
@@ -38,14 +39,19 @@ pub(crate) fn serve(
     handle: NodeHandle,
     site: Built,
     handed: UnboundedReceiver<Handed>,
+    private: Vec<PrivateHttp>,
 ) -> HttpServer {
     let protocol = Protocol::new(&handle.node().config);
     let Built { pages, router } = site;
     let unnamed = Mutex::new(Unnamed::default());
-    let front = Arc::new(Front { handle, pages, router, unnamed });
+    let front = Arc::new(Front { handle, pages, router, unnamed, has_rooms: true });
     let (ends, ending) = watch::channel(false);
     let (lives, all_ended) = sync_channel(1);
-    runtime.spawn(Shared { front, protocol, ending, _lives: lives }.run(handed));
+    let shared = Shared { front, protocol, ending, _lives: lives };
+    for private in private {
+        runtime.spawn(shared.clone().serve_private(private));
+    }
+    runtime.spawn(shared.run(handed));
     HttpServer { ends, all_ended }
 }
 
@@ -60,10 +66,10 @@ impl HttpServer {
 
 /// The state that all connections share.
 #[derive(Clone)]
-struct Shared {
-    front: Arc<Front>,
+pub(super) struct Shared {
+    pub(super) front: Arc<Front>,
     protocol: Protocol,
-    ending: watch::Receiver<bool>,
+    pub(super) ending: watch::Receiver<bool>,
     _lives: SyncSender<Infallible>,
 }
 
@@ -86,8 +92,8 @@ impl Shared {
         }
     }
 
-    /// Serves a connection that a shard has handed over.
-    async fn serve(self, socket: TcpStream, handed: Handed) {
+    /// Serves a connection, such as one that a shard has handed over.
+    pub(super) async fn serve(self, socket: TcpStream, handed: Handed) {
         let Handed { tls, input, peer, mut tally, open, .. } = handed;
         tally.holds(CONNECTION_BYTES + tls.as_ref().map_or(0, |tls| tls.bytes()));
         let published = Arc::clone(&open.published);

@@ -31,6 +31,7 @@ pub struct Running {
     pub(super) stopper: Stopper,
     pub(super) local_addr: SocketAddr,
     pub(super) service_addrs: Vec<SocketAddr>,
+    pub(super) http_addrs: Vec<SocketAddr>,
     pub(super) published: Vec<Arc<Published>>,
     pub(super) node: Arc<Node>,
     pub(super) leash: Arc<Leash>,
@@ -88,6 +89,13 @@ impl Running {
     #[must_use]
     pub fn service_addrs(&self) -> &[SocketAddr] {
         &self.service_addrs
+    }
+
+    /// The addresses of the routers of [`Server::http_on`](crate::Server::http_on), in the order in
+    /// which they were added.
+    #[must_use]
+    pub fn http_addrs(&self) -> &[SocketAddr] {
+        &self.http_addrs
     }
 
     /// The certificate that new TLS connections get, in DER; `None` without TLS. Clients have to be

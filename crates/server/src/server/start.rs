@@ -21,7 +21,7 @@ use crate::entropy::Entropy;
 use crate::event_loop::SharedRuntime;
 use crate::fleet::HostedFleet;
 use crate::handle::NodeHandle;
-use crate::http::{self, Handover};
+use crate::http::{self, Handover, PrivateHttp};
 use crate::memory_limit::MemoryLimit;
 use crate::node::Node;
 use crate::pulse::Watch;
@@ -108,6 +108,9 @@ fn start_as(mut server: Server, mut successor: Option<&mut Successor>) -> io::Re
     for open in std::mem::take(&mut server.opens) {
         server.on_start.push(open()?);
     }
+    let private_http = std::mem::take(&mut server.private_http).into_iter();
+    let private_http = private_http.map(|(address, router)| PrivateHttp::listen(address, router));
+    let private_http = private_http.collect::<io::Result<Vec<_>>>()?;
     let serves_rooms = server.serves_rooms();
     let site = std::mem::take(&mut server.site).build();
     let site = site.map_err(|text| io::Error::new(io::ErrorKind::InvalidInput, text))?;
@@ -150,6 +153,7 @@ fn start_as(mut server: Server, mut successor: Option<&mut Successor>) -> io::Re
         stopper: Stopper { shared: Arc::clone(&shared), tells: tells.clone() },
         local_addr: open.local_addr,
         service_addrs: std::mem::take(&mut open.service_addrs),
+        http_addrs: private_http.iter().map(PrivateHttp::address).collect(),
         published,
         node: Arc::clone(&node),
         leash: Arc::default(),
@@ -160,7 +164,7 @@ fn start_as(mut server: Server, mut successor: Option<&mut Successor>) -> io::Re
         control_threads: Some(control_threads),
         shutdown_timeout: node.config.timeouts.shutdown,
     };
-    running.http = Some(http::serve(control.runtime(), handle, site, handed));
+    running.http = Some(http::serve(control.runtime(), handle, site, handed, private_http));
     let threads: Vec<_> = threads.into_iter().zip(polls).collect();
     let control = Arc::new(control);
     let mut made = running.make_shards(&mut services, &control);
@@ -457,6 +461,9 @@ impl Running {
         let listening = services.iter().enumerate().filter(|(_, of)| of.address.is_some());
         for ((number, _), address) in listening.zip(&self.service_addrs) {
             log::info!("service {number} listens on {address} with {shards} shards");
+        }
+        for address in &self.http_addrs {
+            log::info!("private HTTP at {}{}", reach::url(*address, false), reach::hint(*address, false));
         }
         for (path, number) in &self.node.service_paths {
             log::info!("service {number} is reached by WebSocket under {path}");
