@@ -6,9 +6,7 @@ use playfield_wire::ErrorCode;
 use crate::service::{Answered, Command};
 use crate::shard::Shard;
 use crate::shard::frames::Frame;
-use crate::shard::keys::ConnectionKey;
 use crate::shard::mail::ShardMail;
-use crate::shard::mail::user::UserMail;
 use crate::shard::outbound::Effect;
 use crate::shard::session::outlet::Outlet;
 use crate::shard::work::Host;
@@ -73,30 +71,6 @@ impl Shard {
         }
     }
 
-    /// Carries out what concerns sessions of this shard, and passes on the rest.
-    pub(in crate::shard) fn deliver_user_mail(&mut self) {
-        while let Some((shard, mail)) = self.sessions.user_posts.pop_front() {
-            if shard == self.env.shard {
-                self.user_mail(mail);
-            } else {
-                self.outbound.post(shard, ShardMail::User(mail));
-            }
-        }
-    }
-
-    pub(in crate::shard) fn user_mail(&mut self, mail: UserMail) {
-        match mail {
-            UserMail::End(place, end) => outlet!(self).end_by_force(place, &end),
-            UserMail::Open(place, user) => outlet!(self).open_waiting(place, &user),
-            UserMail::Recheck(place) => self.topics.recheck_access(&mut outlet!(self), place),
-            UserMail::Unsubscribe(what) => {
-                self.topics.end_subscriptions_of(&mut outlet!(self), &what);
-            }
-        }
-    }
-}
-
-impl Shard {
     /// Follows up every room that was called: the directory learns what changed, a room that wants
     /// a sync gets it, players of a room that ends get the last one and leave, and a room that
     /// ended is dropped. Then those who were refused get an error or another room. Connections that
@@ -113,7 +87,7 @@ impl Shard {
             self.services.close_leaving(&mut below!(self));
             self.host.take_out_given_up(&mut below!(self));
             self.topics.deliver_device_mail(&mut outlet!(self));
-            self.deliver_user_mail();
+            self.topics.deliver_user_mail(&mut outlet!(self));
             self.apply_effects();
             if let Some(key) = self.host.touched.pop() {
                 self.host.settle_room(&mut below!(self), key);
@@ -211,24 +185,8 @@ impl Shard {
                 self.topics.deliver_publication(&mut outlet!(self), channel, &publication);
             }
             ShardMail::Device(mail) => self.topics.device_mail(&mut outlet!(self), mail),
-            ShardMail::User(mail) => self.user_mail(mail),
+            ShardMail::User(mail) => self.topics.user_mail(&mut outlet!(self), mail),
             ShardMail::Finished { room, mail } => self.host.finished(&mut below!(self), room, mail),
-        }
-    }
-}
-
-impl Shard {
-    /// A connection has drained: what it missed follows.
-    pub(in crate::shard) fn catch_up_all(&mut self, key: ConnectionKey) {
-        if outlet!(self).go_on_resuming(key) {
-            return;
-        }
-        self.topics.catch_up_channels(&mut outlet!(self), key);
-        let shard = self.env.shard;
-        let Some(session) = self.sessions.get_mut(key) else { return };
-        let seats: Vec<_> = session.rooms.iter().filter_map(|room| room.seat).collect();
-        for seat in seats.into_iter().filter(|seat| seat.shard == shard) {
-            self.host.catch_up(&mut below!(self), seat.room, seat.member);
         }
     }
 }

@@ -274,7 +274,7 @@ impl Shard {
             }
             // What a connection missed while it was blocked may be due now that it has drained.
             let drained = self.links.drained.pop()?;
-            self.catch_up_all(drained);
+            self.host.catch_up_all(&mut below!(self), drained);
             self.apply_effects();
         }
     }

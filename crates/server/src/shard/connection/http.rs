@@ -4,10 +4,17 @@ use std::slice::EscapeAscii;
 use std::time::Duration;
 
 use playfield_websocket::handshake::{Head, HeadLimits, Request, parse_request};
+use playfield_websocket::{Decoder, Deflate, Role};
 
 use crate::addresses::{Crowded, Tally};
 use crate::node::Node;
 use crate::proxy::{Client, forwarded};
+use crate::shard::connection::carrier::Carrier;
+use crate::shard::connection::deflated::Deflated;
+use crate::shard::connection::transport::{Framing, Input, websocket_limits};
+use crate::shard::connection::{Connection, Links, SocketChange};
+use crate::shard::env::Env;
+use crate::shard::keys::ConnectionKey;
 
 /// A connection whose first head is coming in.
 pub(crate) struct Http {
@@ -33,6 +40,9 @@ pub(crate) enum Behind {
     Coded,
 }
 
+/// Longer bodies are refused whatever may be allowed. Hyper takes the greatest lengths for others.
+const BODY_BYTES_MAX: u64 = u64::MAX / 2;
+
 /// Why a request is refused by its head.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Refusal {
@@ -40,8 +50,58 @@ pub(crate) struct Refusal {
     pub(crate) text: String,
 }
 
-/// Longer bodies are refused whatever may be allowed. Hyper takes the greatest lengths for others.
-const BODY_BYTES_MAX: u64 = u64::MAX / 2;
+impl Links {
+    /// Gives a connection away, with the bytes that were read of it.
+    pub(in crate::shard) fn hand_over(&mut self, key: ConnectionKey, input: &[u8]) {
+        let connection = self.get(key).map(|connection| &connection.input);
+        let Some(Input::Http(http)) = connection else { return };
+        let peer = http.peer;
+        if let Some(Connection { tally, .. }) = self.remove(key) {
+            let http = HandedOver { peer, tally, input: input.to_vec() };
+            self.socket_changes.push_back(SocketChange::HandedOver(key, Box::new(http)));
+        }
+    }
+
+    /// Makes a connection a WebSocket for a session.
+    pub(in crate::shard) fn become_websocket(
+        &mut self,
+        key: ConnectionKey,
+        deflate: Option<&Deflate>,
+        env: &Env,
+    ) {
+        let config = &env.node.config;
+        let Some(connection) = self.get_mut(key) else { return };
+        let limits = websocket_limits(config, true);
+        let decoder = |deflate| Box::new(Decoder::with_deflate(Role::Server, limits, deflate));
+        connection.input = Input::WebSocket(deflate.map(decoder));
+        let deflated = deflate.map(|agreed| Deflated::new(agreed, config.tuning.deflate_bytes_min));
+        connection.dialect.framing = Framing::WebSocket(deflated);
+        // A hello has its time from when the client connected, or from here on if the request waited
+        // too long to be read.
+        if connection.put_off {
+            connection.heard = env.now.into();
+        }
+        let by = connection.heard.time() + config.timeouts.hello;
+        self.look_at(key, by);
+    }
+
+    /// Makes a connection a WebSocket of a service. Returns the input that was kept of it.
+    pub(in crate::shard) fn become_service(
+        &mut self,
+        key: ConnectionKey,
+        service: u16,
+        env: &Env,
+    ) -> Option<Vec<u8>> {
+        let connection = self.get_mut(key)?;
+        connection.input = Input::Service(service, Some(Box::new(Carrier::new())));
+        connection.dialect.framing = Framing::WebSocket(None);
+        connection.tally.settle();
+        connection.lives(env.now);
+        let kept = std::mem::take(&mut connection.partial).take();
+        self.look_at(key, env.now + env.node.config.timeouts.heartbeat / 2);
+        Some(kept)
+    }
+}
 
 /// Reads the head at the front of the input; `None` if more of it is to come. The first head of a
 /// connection and later ones are read by this.

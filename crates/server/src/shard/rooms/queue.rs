@@ -84,6 +84,20 @@ impl RoomHost {
         }
     }
 
+    /// A connection has drained: what it missed follows.
+    pub(in crate::shard) fn catch_up_all(&mut self, below: &mut Below<'_>, key: ConnectionKey) {
+        if outlet!(below).go_on_resuming(key) {
+            return;
+        }
+        below.topics.catch_up_channels(&mut outlet!(below), key);
+        let shard = below.env.shard;
+        let Some(session) = below.sessions.get_mut(key) else { return };
+        let seats: Vec<_> = session.rooms.iter().filter_map(|room| room.seat).collect();
+        for seat in seats.into_iter().filter(|seat| seat.shard == shard) {
+            self.catch_up(below, seat.room, seat.member);
+        }
+    }
+
     /// Serves a session on its way back, in its turn: at most one room brings its copy up to date.
     pub(in crate::shard) fn catch_up_session(&mut self, below: &mut Below<'_>, key: ConnectionKey) {
         let mut has_resumed = false;

@@ -4,15 +4,13 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use playfield_websocket::handshake::{self, Request, Upgrade};
-use playfield_websocket::{Agreed, Decoder, Deflate, Role};
+use playfield_websocket::{Agreed, Deflate};
 
 use crate::config::Origin;
 use crate::service::Closed;
-use crate::shard::connection::carrier::Carrier;
-use crate::shard::connection::deflated::Deflated;
+use crate::shard::connection::Connection;
 use crate::shard::connection::http::{HandedOver, Http, Refusal, client_of, crowded, parse_head};
-use crate::shard::connection::transport::{Framing, Input, websocket_limits};
-use crate::shard::connection::{Connection, SocketChange};
+use crate::shard::connection::transport::Input;
 use crate::shard::env::SHUTTING_DOWN;
 use crate::shard::keys::ConnectionKey;
 use crate::shard::outbound::Effect;
@@ -31,7 +29,7 @@ impl Outlet<'_> {
                     self.upgrade(key, &request, upgrade);
                     return request.head_bytes;
                 }
-                self.hand_over(key, input);
+                self.links.hand_over(key, input);
                 input.len()
             }
             Err(Refusal { status, text }) => {
@@ -39,17 +37,6 @@ impl Outlet<'_> {
                 self.refuse_http(key, status, &text);
                 input.len()
             }
-        }
-    }
-
-    /// Gives a connection away, with the bytes that were read of it.
-    fn hand_over(&mut self, key: ConnectionKey, input: &[u8]) {
-        let Some(connection) = self.links.get(key) else { return };
-        let Input::Http(http) = &connection.input else { return };
-        let peer = http.peer;
-        if let Some(connection) = self.links.remove(key) {
-            let http = HandedOver { peer, tally: connection.tally, input: input.to_vec() };
-            self.links.socket_changes.push_back(SocketChange::HandedOver(key, Box::new(http)));
         }
     }
 
@@ -117,29 +104,8 @@ impl Outlet<'_> {
             let accepted = handshake::accept(&mut response, upgrade, None, agreed.as_ref());
             accepted.is_ok().then_some(agreed)
         };
-        let enters = service.filter(|_| upgraded.is_some());
-        let is_upgraded = upgraded.is_some();
-        match upgraded {
-            Some(_) if enters.is_some() => {}
-            Some(agreed) => {
-                let agreed = agreed.as_ref().map(Agreed::deflate);
-                let limits = websocket_limits(config, true);
-                connection.input =
-                    Input::WebSocket(agreed.map(|agreed| {
-                        Box::new(Decoder::with_deflate(Role::Server, limits, agreed))
-                    }));
-                let bytes_min = config.tuning.deflate_bytes_min;
-                let deflated = agreed.map(|agreed| Deflated::new(agreed, bytes_min));
-                connection.dialect.framing = Framing::WebSocket(deflated);
-                // A hello has its time from when the client connected, or from here on if the
-                // request waited too long to be read.
-                if connection.put_off {
-                    connection.heard = now.into();
-                }
-                let by = connection.heard.time() + config.timeouts.hello;
-                self.links.look_at(key, by);
-            }
-            None => {}
+        if let (Some(agreed), None) = (&upgraded, service) {
+            self.links.become_websocket(key, agreed.as_ref().map(Agreed::deflate), self.env);
         }
         if let Some(why) = is_crowded {
             self.links.note_crowded(self.env, why, client.address.ip());
@@ -148,22 +114,16 @@ impl Outlet<'_> {
             out.extend_from_slice(&response);
             true
         });
-        if let Some(service) = enters {
-            self.enter_service(key, service, client.address);
-        } else if !is_upgraded {
-            self.close(key, None);
+        match (upgraded, service) {
+            (Some(_), Some(service)) => self.enter_service(key, service, client.address),
+            (Some(_), None) => {}
+            (None, _) => self.close(key, None),
         }
     }
 
     /// Hands a connection that has become a WebSocket to a service.
     fn enter_service(&mut self, key: ConnectionKey, service: u16, address: SocketAddr) {
-        let Some(connection) = self.links.get_mut(key) else { return };
-        connection.input = Input::Service(service, Some(Box::new(Carrier::new())));
-        connection.dialect.framing = Framing::WebSocket(None);
-        connection.tally.settle();
-        connection.lives(self.env.now);
-        let kept = std::mem::take(&mut connection.partial).take();
-        self.links.look_at(key, self.env.now + self.env.node.config.timeouts.heartbeat / 2);
+        let Some(kept) = self.links.become_service(key, service, self.env) else { return };
         if self.env.is_shutting_down {
             return self.close_service(key, Closed::ShuttingDown);
         }
