@@ -247,21 +247,23 @@ impl Server {
     /// ```no_run
     /// use playfield::axum::{Router, routing::post};
     /// use playfield::NodeHandle;
+    /// use playfield::http::Failure;
     /// use playfield::prelude::*;
     ///
-    /// async fn close(node: NodeHandle, room_id: String) -> Result<(), playfield::Failure> {
+    /// async fn close(node: NodeHandle, room_id: String) -> Result<(), Failure> {
     ///     Ok(node.close(&room_id, "closed by an operator")?)
     /// }
     ///
     /// fn main() -> ExitCode {
     ///     let admin = Router::new().route("/close", post(close));
-    ///     Server::new().http_on(([127, 0, 0, 1], 7351).into(), admin).run()
+    ///     Server::new().http_on(([127, 0, 0, 1], 7352), admin).run()
     /// }
     /// ```
     ///
     /// The start fails if the address can't be listened at.
     #[must_use]
-    pub fn http_on(mut self, address: SocketAddr, router: Router) -> Self {
+    pub fn http_on(mut self, address: impl Into<SocketAddr>, router: Router) -> Self {
+        let address = address.into();
         self.on_start.push(Box::new(move |server| server.http_on(address, router)));
         self
     }
