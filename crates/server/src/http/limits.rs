@@ -4,7 +4,7 @@ use std::convert::Infallible;
 use std::future::pending;
 use std::net::SocketAddr;
 use std::pin::Pin;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 
@@ -16,65 +16,25 @@ use axum::http::header::{
 };
 use axum::http::request::Parts;
 use axum::http::uri::PathAndQuery;
-use axum::http::{HeaderValue, Method, Request, StatusCode, Uri, Version};
+use axum::http::{HeaderValue, Method, Request, StatusCode, Version};
 use axum::response::{IntoResponse, Response};
-use http_body::{Body as _, Frame, SizeHint};
+use http_body::Body as _;
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
 use tokio::time::{Instant, timeout, timeout_at};
 use tower::Service;
 
+use super::answer::{Answer, HandlerOf, Sending};
 use super::folder::not_found;
 use super::pages::Pages;
 use super::progress::Progress;
-use crate::addresses::{Address, BytesHeld, RequestUnderWay, Tally};
+use super::requests::{Full, UnderWay};
+use crate::addresses::{BytesHeld, Tally};
 use crate::config::Config;
-use crate::counted::Counted;
 use crate::handle::NodeHandle;
-use crate::panics::guard;
 use crate::proxy::{Client, forwarded};
 use crate::shard::connection::address::Unnamed;
 use crate::stats::{HttpCounters, Published};
-
-/// Requests that wait for a handler or a file, or whose answer is being sent.
-pub(crate) struct Requests {
-    load: Arc<AtomicUsize>,
-    requests_max: usize,
-}
-
-/// Why a request is not taken.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Full {
-    /// `http.requests.total` requests are under way.
-    Node,
-    /// `http.requests.per_address` requests of the client's address are.
-    Address,
-}
-
-/// Counts one request, and holds the bytes of its body.
-pub(crate) struct UnderWay {
-    _of_node: Counted,
-    _of_address: RequestUnderWay,
-    _body: BytesHeld,
-}
-
-impl Requests {
-    pub(crate) fn new(config: &Config) -> Self {
-        Self { load: Arc::default(), requests_max: config.http.requests.total }
-    }
-
-    /// The number of requests under way.
-    pub(crate) fn load(&self) -> usize {
-        self.load.load(Ordering::Relaxed)
-    }
-
-    /// Counts a request from this address, which has sent this body.
-    pub(crate) fn admit(&self, address: Arc<Address>, body: BytesHeld) -> Result<UnderWay, Full> {
-        let of_address = address.admit_request()?;
-        let of_node = Counted::new(&self.load, self.requests_max).ok_or(Full::Node)?;
-        Ok(UnderWay { _of_node: of_node, _of_address: of_address, _body: body })
-    }
-}
 
 /// A node's site, and what its requests need to know of the node.
 pub(super) struct Front {
@@ -174,7 +134,7 @@ impl Limits {
             // another beginning of the next: there is none (RFC 9112, 6.1).
             response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
         }
-        response.map(|body| Answer { body: Some(body), _under_way: under_way, _sending: sending })
+        response.map(|body| Answer::new(body, under_way, sending))
     }
 
     async fn decide(
@@ -210,13 +170,10 @@ impl Limits {
         parts.extensions.insert(ConnectInfo::<SocketAddr>(client.address));
         let called = HandlerOf::new(&front.handle, &parts);
         let request = Request::from_parts(parts, Body::from(body));
-        called.note();
-        let handler = || front.router.clone().call(request);
         let failed = || (StatusCode::INTERNAL_SERVER_ERROR, "the handler failed\n").into_response();
-        let Some(handling) = guard("an HTTP handler", handler) else {
+        let Some(handling) = called.call(&front.router, request) else {
             return Ok((failed(), Some(under_way)));
         };
-        let handling = Guarded { handling: Some(Box::pin(handling)), called };
         let response = match timeout(node.config.http.answer_timeout, handling).await {
             Ok(Some(Ok(response))) => explained(response),
             Ok(None) => failed(),
@@ -374,152 +331,4 @@ async fn collect(
         all.extend_from_slice(&data);
     }
     Ok(all.into())
-}
-
-/// A handler under way, whose code may panic when it is polled and when it is dropped. Its output
-/// is `None` then.
-struct Guarded<F> {
-    handling: Option<Pin<Box<F>>>,
-    called: HandlerOf,
-}
-
-impl<F: Future> Future for Guarded<F> {
-    type Output = Option<F::Output>;
-
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        self.called.note();
-        let Some(future) = &mut self.handling else { return Poll::Ready(None) };
-        match guard("an HTTP handler", || future.as_mut().poll(cx)) {
-            Some(polled) => polled.map(Some),
-            None => Poll::Ready(None),
-        }
-    }
-}
-
-impl<F> Drop for Guarded<F> {
-    fn drop(&mut self) {
-        guard("an HTTP handler", || drop(self.handling.take()));
-    }
-}
-
-/// The handler of a request, as the watchdog knows it.
-struct HandlerOf {
-    handle: NodeHandle,
-    request: (Method, Uri),
-}
-
-impl HandlerOf {
-    fn new(handle: &NodeHandle, parts: &Parts) -> Self {
-        let request = (parts.method.clone(), parts.uri.clone());
-        Self { handle: handle.clone(), request }
-    }
-
-    /// It is about to be called.
-    fn note(&self) {
-        self.handle.control_pulse().calls_handler(&self.request);
-    }
-}
-
-/// Reports that an answer is handed to the socket, when it is dropped.
-struct Sending(Arc<Progress>);
-
-impl Drop for Sending {
-    fn drop(&mut self) {
-        self.0.answered();
-    }
-}
-
-/// The body of an answer, whose code may panic as well as a handler's. Its request is under way until
-/// it is sent.
-pub(super) struct Answer {
-    body: Option<Body>,
-    _under_way: Option<UnderWay>,
-    _sending: Sending,
-}
-
-impl http_body::Body for Answer {
-    type Data = Bytes;
-    type Error = axum::Error;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
-        let Some(body) = &mut self.body else { return Poll::Ready(None) };
-        guard(BODY, || Pin::new(body).poll_frame(cx)).unwrap_or_else(|| {
-            let body = self.body.take();
-            guard(BODY, || drop(body));
-            Poll::Ready(Some(Err(axum::Error::new("the body of an answer panicked"))))
-        })
-    }
-
-    fn is_end_stream(&self) -> bool {
-        let is_over = |body: &Body| guard(BODY, || body.is_end_stream()).unwrap_or(false);
-        self.body.as_ref().is_none_or(is_over)
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        let hint = self.body.as_ref().and_then(|body| guard(BODY, || body.size_hint()));
-        hint.unwrap_or_default()
-    }
-}
-
-impl Drop for Answer {
-    fn drop(&mut self) {
-        guard(BODY, || drop(self.body.take()));
-    }
-}
-
-/// The code that runs while the body of an answer is sent, in the log.
-const BODY: &str = "the body of an HTTP answer";
-
-#[cfg(test)]
-mod tests {
-    use std::net::SocketAddr;
-    use std::time::Duration;
-
-    use super::{Full, Requests};
-    use crate::addresses::{Addresses, BytesHeld};
-    use crate::config::{Config, Quota};
-    use crate::proxy::Client;
-
-    fn client(text: &str) -> Client {
-        Client::named(SocketAddr::new(text.parse().unwrap(), 1))
-    }
-
-    #[test]
-    fn an_address_has_its_share_and_no_more() {
-        let mut config = Config::default();
-        config.http.requests = Quota { total: 5, per_address: 2 };
-        let (requests, addresses) = (Requests::new(&config), Addresses::new(&config));
-        let admit = |text| {
-            let address = addresses.of(client(text), Duration::ZERO);
-            requests.admit(address.clone(), BytesHeld::new(address))
-        };
-        let mut held = Vec::new();
-        for (one, same) in [("10.0.0.1", "::ffff:10.0.0.1"), ("2001:db8::1", "2001:db8::ffff:1")] {
-            held.push(admit(one).ok().unwrap());
-            held.push(admit(same).ok().unwrap());
-            assert_eq!(admit(one).err(), Some(Full::Address));
-        }
-        held.push(admit("2001:db8:0:1::1").ok().unwrap());
-        assert_eq!(admit("10.0.0.2").err(), Some(Full::Node));
-        held.remove(0);
-        held.push(admit("10.0.0.1").ok().unwrap());
-        held.clear();
-        assert_eq!(requests.load(), 0);
-    }
-
-    #[test]
-    fn bodies_count_against_the_memory_of_their_address() {
-        let mut config = Config::default();
-        config.limits.memory.per_address = 100;
-        let addresses = Addresses::new(&config);
-        let held = || BytesHeld::new(addresses.of(client("10.0.0.1"), Duration::ZERO));
-        let (mut one, mut two) = (held(), held());
-        assert!(one.adds(60) && two.adds(40));
-        assert!(!two.adds(1));
-        drop(one);
-        assert!(two.adds(1));
-    }
 }

@@ -10,6 +10,7 @@
 //! goes to the control thread: its socket, its TLS and the bytes that were read. There, requests
 //! and slow handlers delay no room.
 
+mod answer;
 mod chunks;
 mod coding;
 mod connection;
@@ -22,6 +23,7 @@ mod pages;
 mod path;
 mod private;
 mod progress;
+mod requests;
 mod serve;
 mod site;
 mod stream;
@@ -30,7 +32,7 @@ pub use failure::Failure;
 pub use path::percent_decoded;
 
 pub(crate) use handover::{Handed, Handover, OpenConnection};
-pub(crate) use limits::{Full, Requests};
 pub(crate) use private::PrivateHttp;
+pub(crate) use requests::{Full, Requests};
 pub(crate) use serve::{HttpServer, serve};
 pub(crate) use site::Site;
