@@ -6,6 +6,7 @@
 //! - `Channels`: the channels whose home is one shard, with their offsets, history and members;
 //! - `Backlog`: what waits for a subscriber that reads too slowly.
 
+mod access;
 pub(crate) mod backlog;
 pub(crate) mod channels;
 pub(crate) mod creator;
@@ -18,8 +19,9 @@ pub(crate) mod publication;
 mod rule;
 mod shares;
 
+pub use access::{Access, Asker};
 pub use pattern::{Pattern, PatternError};
-pub use rule::{Access, Asker, ChannelRule, PayloadKind, Slow};
+pub use rule::{ChannelRule, PayloadKind, Slow};
 
 pub(crate) use backlog::{Backlog, Pushed, Waiting};
 pub(crate) use channels::{Channels, Full, Published, Subscribing, Totals, TotalsMax, home_of};
