@@ -1,7 +1,6 @@
 //! The context of a service's handlers: the connection that they are called for, all others, and
 //! time.
 
-use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,12 +15,10 @@ use crate::fleet::device_gone;
 use crate::handle::{NodeHandle, read};
 use crate::node::Node;
 use crate::service::{Closed, Service};
-use crate::shard::connection::Connection;
-use crate::shard::connection::Links;
+use crate::shard::connection::{Connection, Links};
 use crate::shard::keys::ConnectionKey;
 use crate::shard::mail::device::DeviceMail;
-use crate::shard::topics::devices::OwnDevice;
-use crate::shard::topics::devices::ShardDevices;
+use crate::shard::topics::devices::{OwnDevice, ShardDevices};
 
 /// Identifies a connection of a service on its shard. Ids are never reused. On another shard, it
 /// identifies no connection.
@@ -99,7 +96,7 @@ pub struct Context<'a, S: Service> {
     /// The connection that the handler is called for, if it is for one.
     serving: Option<ConnectionKey>,
     /// Each frame to it has to be a message of a WebSocket.
-    in_messages: bool,
+    pub(super) in_messages: bool,
     /// Data for it, which is moved to its outbox when the call ends.
     pub(super) out: Vec<u8>,
     /// Whether it has to be closed.
@@ -315,7 +312,7 @@ impl<'a, S: Service> Context<'a, S> {
     }
 
     #[inline]
-    fn reply(&mut self, body: &[u8]) -> Result<(), FrameError> {
+    pub(super) fn reply(&mut self, body: &[u8]) -> Result<(), FrameError> {
         self.messages_out += 1;
         if !self.in_messages {
             return self.codec.encode(&mut self.out, body);
@@ -325,7 +322,7 @@ impl<'a, S: Service> Context<'a, S> {
     }
 
     #[inline]
-    fn reply_with(&mut self, body: impl FnOnce(&mut Vec<u8>)) -> Result<(), FrameError> {
+    pub(super) fn reply_with(&mut self, body: impl FnOnce(&mut Vec<u8>)) -> Result<(), FrameError> {
         self.messages_out += 1;
         write_frame(self.codec, &mut self.out, self.in_messages, 0, body)
     }
@@ -352,67 +349,4 @@ fn write_frame<C: FrameCodec>(
         out.truncate(before);
     }
     written
-}
-
-/// The connection that a handler is called for. It is also a [`Context`], with access to all
-/// others.
-pub struct Peer<'a, S: Service> {
-    pub(super) cx: Context<'a, S>,
-    pub(super) key: ConnectionKey,
-}
-
-impl<S: Service> Peer<'_, S> {
-    /// The connection's id, for [`Context::send`] and [`Context::close`] in any later call.
-    #[must_use]
-    pub fn id(&self) -> ConnectionId {
-        ConnectionId { shard: self.cx.reach.shard, key: self.key }
-    }
-
-    /// Writes a frame to the client. Everything written in one turn is sent together.
-    ///
-    /// # Errors
-    /// If no frame can hold such a body.
-    #[inline]
-    pub fn reply(&mut self, body: &[u8]) -> Result<(), FrameError> {
-        self.cx.reply(body)
-    }
-
-    /// Like [`reply`](Self::reply), with the body that `body` appends.
-    ///
-    /// # Errors
-    /// As [`reply`](Self::reply).
-    #[inline]
-    pub fn reply_with(&mut self, body: impl FnOnce(&mut Vec<u8>)) -> Result<(), FrameError> {
-        self.cx.reply_with(body)
-    }
-
-    /// Writes raw bytes to the client, without a frame. By WebSocket, they are a message.
-    #[inline]
-    pub fn write(&mut self, bytes: &[u8]) {
-        if self.cx.in_messages {
-            playfield_websocket::encode(&mut self.cx.out, Opcode::Binary, bytes, None);
-        } else {
-            self.cx.out.extend_from_slice(bytes);
-        }
-    }
-
-    /// Closes the connection after sending what was written to it, including what this call still
-    /// writes. Nothing more is read from it.
-    pub fn hang_up(&mut self) {
-        self.cx.ends = true;
-    }
-}
-
-impl<'a, S: Service> Deref for Peer<'a, S> {
-    type Target = Context<'a, S>;
-
-    fn deref(&self) -> &Context<'a, S> {
-        &self.cx
-    }
-}
-
-impl<S: Service> DerefMut for Peer<'_, S> {
-    fn deref_mut(&mut self) -> &mut Self::Target {
-        &mut self.cx
-    }
 }

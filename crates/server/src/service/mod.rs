@@ -39,6 +39,7 @@
 
 mod context;
 mod hosted;
+mod peer;
 
 use std::error::Error;
 use std::fmt;
@@ -49,9 +50,10 @@ pub use playfield_wire::framing::{
 };
 pub use playfield_wire::packet::{Big, Little};
 
-pub use context::{Answered, Command, CommandId, ConnectionId, Context, Peer};
+pub use context::{Answered, Command, CommandId, ConnectionId, Context};
 pub(crate) use context::{Leave, Reach};
 pub(crate) use hosted::{AnyService, Hosted, Served};
+pub use peer::Peer;
 pub use playfield_room::AskId;
 
 /// The result of a handler. An error closes the connection after sending what was written to it.
