@@ -3,6 +3,7 @@
 mod channels;
 mod devices;
 mod limits;
+pub(crate) mod operated;
 pub(crate) mod operator;
 pub(crate) mod profile;
 mod rooms;
@@ -32,10 +33,10 @@ use crate::stats::{Published, Stats};
 use crate::upgrade::{self, Upgrade, UpgradeError, Upgraded};
 pub use devices::Devices;
 pub use limits::Limit;
-pub use operator::{
-    FoundPlayer, FoundPlayers, Inspection, OperatedRoom, Operator, Recorded, RecordedKind,
-    RoomCost, RoomLoad,
+pub use operated::{
+    FoundPlayer, FoundPlayers, Inspection, OperatedRoom, Recorded, RecordedKind, RoomCost, RoomLoad,
 };
+pub use operator::Operator;
 pub use profile::LiveProfile;
 pub use rooms::{AtNode, ListedRoom};
 pub use users::Subscriber;

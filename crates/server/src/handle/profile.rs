@@ -7,7 +7,8 @@ use playfield_room::{Error, Result};
 use playfield_state::{ExchangeProfile, FieldCounts, FieldProfile, StateProfile};
 use playfield_wire::ErrorCode;
 
-use super::operator::{Answering, Operator};
+use super::operated::Answering;
+use super::operator::Operator;
 use crate::room_id::RoomId;
 use crate::shard::mail::ShardMail;
 use crate::shard::rooms::capture::Captured;

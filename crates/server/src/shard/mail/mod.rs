@@ -19,7 +19,7 @@ use crate::addresses::Address;
 use crate::auth::Decided;
 use crate::channel::Publication;
 use crate::founding::Founding;
-use crate::handle::operator::{Inspect, Operate, Search, Survey};
+use crate::handle::operated::{Inspect, Operate, Search, Survey};
 use crate::handle::profile::Capturing;
 use crate::room_id::RoomId;
 use crate::shard::keys::{ConnectionKey, RoomKey, Seat};

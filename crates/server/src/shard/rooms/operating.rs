@@ -6,7 +6,7 @@ use playfield_room::{Error, Player, Result};
 use playfield_state::Format;
 use playfield_wire::ErrorCode;
 
-use crate::handle::operator::{
+use crate::handle::operated::{
     FoundPlayer, Inspect, Inspection, Match, Operate, RoomCost, RoomLoad, Search, Survey,
 };
 use crate::handle::profile::Capturing;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::world::World;
-use crate::handle::operator::{Answering, RoomCost, RoomLoad, Survey};
+use crate::handle::operated::{Answering, RoomCost, RoomLoad, Survey};
 use crate::room_id::RoomId;
 use crate::shard::mail::ShardMail;
 
