@@ -6,6 +6,7 @@ pub(crate) mod by_number;
 pub(crate) mod closing;
 mod echo;
 pub(crate) mod ending;
+mod examining;
 pub(crate) mod greeting;
 pub(crate) mod hello;
 mod http;
@@ -23,6 +24,7 @@ pub(crate) mod resumption;
 pub(crate) mod round_trips;
 mod service;
 pub(crate) mod sessions;
+mod staying;
 pub(crate) mod ticket;
 mod ticket_holder;
 
