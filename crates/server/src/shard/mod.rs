@@ -206,11 +206,8 @@ impl Shard {
 
     /// Does all that is due by now.
     pub(crate) fn advance(&mut self) {
-        if !self.host.parked.is_empty() {
+        if self.host.has_parked() {
             self.host.retry_parked(&mut below!(self));
-        }
-        if !self.host.parked_foundings.is_empty() {
-            self.host.retry_parked_foundings(&mut below!(self));
         }
         self.apply_effects();
         self.host.deliver_local_mail(&mut below!(self));
@@ -240,10 +237,7 @@ impl Shard {
         let soon = |waits: bool, after: Duration| waits.then(|| self.env.now + after);
         let candidates = [
             soon(at_once, Duration::ZERO),
-            soon(
-                !(self.host.parked.is_empty() && self.host.parked_foundings.is_empty()),
-                PARKED_RETRY,
-            ),
+            soon(self.host.has_parked(), PARKED_RETRY),
             soon(!self.sessions.to_resume.is_empty(), PARKED_RETRY),
             soon(self.outbound.congested.contains(&true), CONGESTED_RETRY),
             self.host.due_at(),
@@ -335,7 +329,6 @@ impl Shard {
         }
         // They are refused now.
         self.host.retry_parked(&mut below!(self));
-        self.host.retry_parked_foundings(&mut below!(self));
         self.settle();
     }
 

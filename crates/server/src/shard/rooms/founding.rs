@@ -107,13 +107,6 @@ impl RoomHost {
             }
         }
     }
-
-    /// Tries again what waits for a key.
-    pub(in crate::shard) fn retry_parked_foundings(&mut self, below: &mut Below<'_>) {
-        for founding in std::mem::take(&mut self.parked_foundings) {
-            self.found(below, founding);
-        }
-    }
 }
 
 impl Outlet<'_> {

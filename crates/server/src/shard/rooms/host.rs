@@ -47,9 +47,9 @@ pub(crate) struct RoomHost {
     /// Rooms to follow up at the end of the turn.
     pub(in crate::shard) touched: Vec<RoomKey>,
     /// Joins that wait for a room that is about to be created.
-    pub(in crate::shard) parked: Vec<(Joiner, JoinRequest)>,
+    pub(super) parked: Vec<(Joiner, JoinRequest)>,
     /// Searches for rooms that wait for a room to be created, or to end.
-    pub(in crate::shard) parked_foundings: Vec<Founding>,
+    pub(super) parked_foundings: Vec<Founding>,
     pub(in crate::shard) queues: Queues,
 }
 
