@@ -1,5 +1,7 @@
 //! A node: what it is to serve, how it starts, and how it runs.
 
+mod doubts;
+mod open;
 mod running;
 mod start;
 

@@ -1,21 +1,22 @@
 //! The start of a node: everything is checked, then opened, then run.
 
-use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::mpsc::{SyncSender, sync_channel};
-use std::thread;
 use std::time::Duration;
+use std::{io, thread};
 
 use mio::Poll;
 use playfield_room::{RoomType, Store};
 
+use super::doubts::{raise_descriptors, trusts_everyone};
+use super::open::Open;
 use super::running::{Running, Stopper, Word};
 use super::{OnStart, Server, ServiceAt, named};
 use crate::addresses::Addresses;
 use crate::auth::{Admitting, Guests};
 use crate::clock::Clock;
-use crate::config::{Config, Descriptors};
+use crate::config::Descriptors;
 use crate::control::Control;
 use crate::entropy::Entropy;
 use crate::event_loop::SharedRuntime;
@@ -25,49 +26,17 @@ use crate::http::{self, Handover, PrivateHttp};
 use crate::memory_limit::MemoryLimit;
 use crate::node::Node;
 use crate::pulse::Watch;
-use crate::reach;
 use crate::shard::Shard;
 use crate::shard::env::Stopwatch;
-use crate::shard_thread::Edges;
-use crate::shard_thread::EndGuard;
-use crate::shard_thread::Listeners;
-use crate::shard_thread::ShardThread;
+use crate::shard_thread::{Edges, EndGuard, Listeners, ShardThread};
 use crate::stats::Published;
-use crate::sys;
 use crate::tls::TlsContext;
-use crate::upgrade::{self, InheritedListener, Successor};
+use crate::upgrade::{self, Successor};
 use crate::watchdog::Watchdog;
+use crate::{reach, sys};
 
 /// The most services that a node may have.
 const SERVICES_MAX: usize = 64;
-
-/// The number of open files that a node needs beside its connections, roughly.
-const DESCRIPTORS_RESERVED: u64 = 64;
-
-/// A warning if the system allows fewer open files than `limits.connections.total` needs.
-/// The system sets no limit if `descriptors` is `None`.
-fn too_few(descriptors: Option<u64>, tables: u64, connections_max: usize) -> Option<String> {
-    let descriptors = descriptors?;
-    let connections = descriptors.saturating_sub(DESCRIPTORS_RESERVED).saturating_mul(tables);
-    (connections < connections_max as u64).then(|| {
-        let whom = if tables > 1 { "each shard" } else { "this process" };
-        format!(
-            "limits.connections.total = {connections_max}: the system allows {whom} {descriptors} \
-             open files, which is enough for {connections} connections; raise the hard limit \
-             (ulimit -Hn, LimitNOFILE in systemd), give each shard its own table \
-             (threads.descriptors = per_shard), or lower limits.connections.total"
-        )
-    })
-}
-
-/// A warning if anyone may name the address of a client.
-fn trusts_everyone(config: &Config) -> Option<String> {
-    let network = config.trusted_proxies.iter().find(|network| network.is_all())?;
-    Some(format!(
-        "trusted_proxies has {network}: any client may say that it has another address, and pass \
-         all limits by address; name the addresses of your proxies only"
-    ))
-}
 
 pub(super) fn start(server: Server) -> io::Result<Running> {
     let mut successor = Successor::of_this_process()?;
@@ -298,72 +267,6 @@ impl Server {
     }
 }
 
-/// Raises the limit of open files, and says so if that is still too few.
-fn raise_descriptors(config: &Config, shards: usize) {
-    let descriptors = match sys::raise_descriptors() {
-        Ok(descriptors) => descriptors,
-        Err(error) => return log::warn!("the limit of open files can't be raised: {error}"),
-    };
-    let tables = match config.threads.descriptors {
-        Descriptors::Shared => 1,
-        Descriptors::PerShard => shards as u64,
-    };
-    if let Some(text) = too_few(descriptors, tables, config.limits.connections.total) {
-        // Few who did not set it need as many connections.
-        let is_default =
-            config.limits.connections.total == Config::default().limits.connections.total;
-        let level = if is_default { log::Level::Info } else { log::Level::Warn };
-        log::log!(level, "{text}");
-    }
-}
-
-/// The sockets and addresses that the node listens at.
-struct Open {
-    listeners: Listeners,
-    rooms_addr: Option<SocketAddr>,
-    service_addrs: Vec<SocketAddr>,
-    /// That for rooms, or else the first of a service.
-    local_addr: SocketAddr,
-}
-
-impl Open {
-    fn new(
-        server: &Server,
-        serves_rooms: bool,
-        shards: usize,
-        inherited: &mut Vec<InheritedListener>,
-    ) -> io::Result<Self> {
-        let config = &server.config;
-        let mut listeners =
-            Listeners::new(shards, config.threads.descriptors == Descriptors::PerShard);
-        let rooms_addr = match serves_rooms {
-            true => Some(listeners.listen(
-                config.listen,
-                None,
-                &format!("listen = {}", config.listen),
-                inherited,
-            )?),
-            false => None,
-        };
-        let mut service_addrs = Vec::new();
-        for (number, service) in server.services.iter().enumerate() {
-            if let Some(address) = service.address {
-                let name = format!("service {number} at {address}");
-                service_addrs.push(listeners.listen(
-                    address,
-                    Some(number as u16),
-                    &name,
-                    inherited,
-                )?);
-            }
-        }
-        match rooms_addr.or(service_addrs.first().copied()) {
-            Some(local_addr) => Ok(Self { listeners, rooms_addr, service_addrs, local_addr }),
-            None => Err(io::Error::other("nothing listens")),
-        }
-    }
-}
-
 /// Starts the threads of the shards, each of which opens its descriptor table.
 fn shard_threads(shared: &Arc<SharedRuntime>, shards: usize) -> io::Result<Vec<ShardThread>> {
     let threads: Vec<ShardThread> = (0..shards)
@@ -463,45 +366,14 @@ impl Running {
             log::info!("service {number} listens on {address} with {shards} shards");
         }
         for address in &self.http_addrs {
-            log::info!("private HTTP at {}{}", reach::url(*address, false), reach::hint(*address, false));
+            log::info!(
+                "private HTTP at {}{}",
+                reach::url(*address, false),
+                reach::hint(*address, false)
+            );
         }
         for (path, number) in &self.node.service_paths {
             log::info!("service {number} is reached by WebSocket under {path}");
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::{too_few, trusts_everyone};
-    use crate::config::Config;
-
-    #[test]
-    fn a_node_that_trusts_everyone_as_a_proxy_says_so() {
-        let doubt = |networks: &str| {
-            let mut config = Config::default();
-            config.set("trusted_proxies", networks).unwrap();
-            trusts_everyone(&config)
-        };
-        for networks in ["", "10.0.0.0/8", "0.0.0.0/1,2001:db8::/32"] {
-            assert_eq!(doubt(networks), None, "{networks}");
-        }
-        for (networks, named) in [("10.0.0.1,0.0.0.0/0", "0.0.0.0/0"), ("::/0", "::/0")] {
-            let text = doubt(networks).unwrap();
-            assert!(text.starts_with(&format!("trusted_proxies has {named}: ")), "{text}");
-        }
-    }
-
-    #[test]
-    fn a_limit_of_descriptors_below_connections_max_is_said() {
-        assert_eq!(too_few(None, 1, 100_000), None);
-        assert_eq!(too_few(Some(100_064), 1, 100_000), None);
-        assert_eq!(too_few(Some(10_064), 10, 100_000), None);
-        assert!(too_few(Some(10_064), 9, 100_000).is_some());
-        let text = too_few(Some(1024), 1, 1000).unwrap();
-        assert!(
-            text.starts_with("limits.connections.total = 1000: ") && text.contains(" 960 conn"),
-            "{text}"
-        );
     }
 }
