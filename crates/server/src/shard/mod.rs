@@ -164,6 +164,7 @@ impl Shard {
         self.env.turn += 1;
         self.host.schedule.begin(self.env.now);
         self.pacing.begin(self.env.stopwatch.read());
+        self.sessions.snapshots.begin();
         self.outbound.begin();
     }
 

@@ -21,27 +21,9 @@ pub(crate) struct Snapshots {
     later: BTreeMap<(Duration, u64), Waiting>,
     /// The number of places given.
     given: u64,
-    at_syncs: Spent,
-    in_lines: Spent,
-}
-
-/// The last turn in which snapshots were written, and the time that they took in it.
-#[derive(Clone, Copy, Default)]
-struct Spent {
-    turn: u64,
-    time: Duration,
-}
-
-impl Spent {
-    /// Returns whether there is time for another in this turn.
-    fn allows(self, turn: u64) -> bool {
-        self.turn != turn || self.time < PER_TURN
-    }
-
-    fn add(&mut self, turn: u64, time: Duration) {
-        let before = if self.turn == turn { self.time } else { Duration::ZERO };
-        *self = Self { turn, time: before + time };
-    }
+    /// The time that snapshots took in this turn, at syncs and in lines.
+    at_syncs: Duration,
+    in_lines: Duration,
 }
 
 struct Place {
@@ -55,24 +37,29 @@ enum Waits {
 }
 
 impl Snapshots {
+    /// A turn begins.
+    pub(in crate::shard) fn begin(&mut self) {
+        (self.at_syncs, self.in_lines) = (Duration::ZERO, Duration::ZERO);
+    }
+
     /// Returns whether a sync may write a snapshot in this turn.
-    pub(crate) fn is_free(&self, turn: u64) -> bool {
-        self.at_syncs.allows(turn)
+    pub(crate) fn is_free(&self) -> bool {
+        self.at_syncs < PER_TURN
     }
 
     /// A sync has written a snapshot.
-    pub(crate) fn spent(&mut self, turn: u64, time: Duration) {
-        self.at_syncs.add(turn, time);
+    pub(crate) fn spent(&mut self, time: Duration) {
+        self.at_syncs += time;
     }
 
     /// Returns whether a snapshot that waits in a line may be written in this turn.
-    pub(in crate::shard) fn has_time(&self, turn: u64) -> bool {
-        self.in_lines.allows(turn)
+    pub(in crate::shard) fn has_time(&self) -> bool {
+        self.in_lines < PER_TURN
     }
 
     /// A snapshot that waited in a line was written.
-    pub(in crate::shard) fn wrote(&mut self, turn: u64, time: Duration) {
-        self.in_lines.add(turn, time);
+    pub(in crate::shard) fn wrote(&mut self, time: Duration) {
+        self.in_lines += time;
     }
 
     /// Puts someone into the line of an address. What waits in the line of another one leaves that.
@@ -153,7 +140,7 @@ mod tests {
     use std::sync::Arc;
     use std::time::Duration;
 
-    use super::{PER_TURN, Snapshots, Spent};
+    use super::{PER_TURN, Snapshots};
     use crate::addresses::{Address, Addresses};
     use crate::config::Config;
     use crate::shard::slab::Key;
@@ -210,13 +197,14 @@ mod tests {
 
     #[test]
     fn snapshots_are_written_for_1_ms_in_a_turn() {
-        let mut spent = Spent::default();
-        spent.add(1, PER_TURN - us(1));
-        assert!(spent.allows(1));
-        spent.add(1, us(1));
-        assert!(!spent.allows(1) && spent.allows(2));
-        spent.add(2, us(1));
-        assert!(spent.allows(2));
+        let mut snapshots = Snapshots::default();
+        snapshots.spent(PER_TURN - us(1));
+        snapshots.wrote(PER_TURN);
+        assert!(snapshots.is_free() && !snapshots.has_time());
+        snapshots.spent(us(1));
+        assert!(!snapshots.is_free());
+        snapshots.begin();
+        assert!(snapshots.is_free() && snapshots.has_time());
     }
 
     #[test]

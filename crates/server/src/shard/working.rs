@@ -45,7 +45,7 @@ impl Shard {
         next: impl Fn(&mut Links, bool) -> Option<Work>,
     ) -> Option<ConnectionKey> {
         while !self.is_part_over() {
-            let holds_snapshots = !self.sessions.snapshots.has_time(self.env.turn);
+            let holds_snapshots = !self.sessions.snapshots.has_time();
             let work = next(&mut self.links, holds_snapshots)?;
             if let Work::Input(key) = work {
                 if let Some(connection) = self.links.get_mut(key) {
@@ -75,7 +75,7 @@ impl Shard {
                 }
                 self.apply_effects();
                 let took = self.env.stopwatch.read().saturating_sub(began);
-                self.sessions.snapshots.wrote(self.env.turn, took);
+                self.sessions.snapshots.wrote(took);
                 self.host.charge_waiting(&mut below!(self), waiting, took);
             }
         }

@@ -148,7 +148,7 @@ impl RoomHost {
                 Standing::Entering(entering)
                     if entering.seated
                         && cause != Cause::Last
-                        && !below.sessions.snapshots.is_free(below.env.turn) =>
+                        && !below.sessions.snapshots.is_free() =>
                 {
                     entering.synced = true;
                     waiting.push((member_key, below.env.now));
@@ -161,7 +161,7 @@ impl RoomHost {
                     enter(&mut delivery!(below, self), key, member, &mut **room, named, now);
                     let took = below.env.stopwatch.read().saturating_sub(began);
                     delivery!(below, self).charge(&member.link, took);
-                    below.sessions.snapshots.spent(below.env.turn, took);
+                    below.sessions.snapshots.spent(took);
                 }
                 // Only while its own join is being asked for, and no sync runs then.
                 Standing::Entering(_) => {}
