@@ -22,6 +22,11 @@ pub(crate) trait Payer: Clone + Eq + Hash {
 /// one piece of each of them.
 const HEAD_START: Duration = Duration::from_millis(2);
 
+/// The time after which half of what a party is ahead by is forgotten, as long as none of its work
+/// waits. Among a thousand that always wait, one that took 3 ms would wait for a second otherwise,
+/// however long it took nothing before.
+const HALF_LIFE: Duration = Duration::from_millis(250);
+
 /// Work of many parties. Each party has `LINES` lines, which share its time in the same way: one
 /// line must not keep the work in the others waiting, however long it is and whatever its work
 /// costs.
@@ -38,6 +43,8 @@ pub(crate) struct FairQueue<P, T, const LINES: usize = 1> {
     /// the share of one party more in what a piece took: else a party that is ahead would never be
     /// served, as long as others come that had nothing before.
     now: u64,
+    /// The time by the clock, as far as the queue was told.
+    time: Duration,
     parties: HashMap<P, Party<T, LINES>>,
     /// The parties whose work waits, by the place of their next piece.
     orders: [BTreeMap<Place, P>; ORDERS],
@@ -77,6 +84,8 @@ struct Waits {
 struct Party<T, const LINES: usize> {
     /// The virtual time at which its last piece ended.
     end: u64,
+    /// The time by the clock at which `end` was true.
+    since: Duration,
     /// Where the next piece waits, if one does.
     waits: Option<Waits>,
     lines: [Line<T>; LINES],
@@ -92,9 +101,20 @@ struct Line<T> {
 }
 
 impl<T, const LINES: usize> Party<T, LINES> {
-    fn new(end: u64) -> Self {
+    fn new(end: u64, since: Duration) -> Self {
         let lines = std::array::from_fn(|_| Line { work: VecDeque::new(), start: 0 });
-        Self { end, waits: None, lines, line: 0, now: 0 }
+        Self { end, since, waits: None, lines, line: 0, now: 0 }
+    }
+
+    /// Returns the virtual time at which it starts if none of its work waits: at the first start,
+    /// or later by what is left of the time that it is ahead by.
+    fn start_after_rest(&self, first: u64, time: Duration) -> u64 {
+        let ahead = self.end.saturating_sub(first);
+        let (rest, half) = (time.saturating_sub(self.since).as_nanos(), HALF_LIFE.as_nanos());
+        let halves = u32::try_from(rest / half).unwrap_or(u32::MAX);
+        let ahead = ahead.checked_shr(halves).unwrap_or(0);
+        // Between two halves in a straight line.
+        first + ahead - (u128::from(ahead) * (rest % half) / (2 * half)) as u64
     }
 
     fn is_empty(&self) -> bool {
@@ -136,6 +156,7 @@ impl<P, T, const LINES: usize> FairQueue<P, T, LINES> {
         let head_start = nanoseconds(HEAD_START);
         Self {
             now: head_start,
+            time: Duration::ZERO,
             parties: HashMap::new(),
             orders: std::array::from_fn(|_| BTreeMap::new()),
             serving: None,
@@ -163,12 +184,18 @@ impl<P, T, const LINES: usize> FairQueue<P, T, LINES> {
 }
 
 impl<P: Payer, T, const LINES: usize> FairQueue<P, T, LINES> {
+    /// Tells the queue the time by the clock.
+    pub(crate) fn at(&mut self, time: Duration) {
+        self.time = time;
+    }
+
     /// Adds a piece of work of a party to one of its lines.
     pub(crate) fn push(&mut self, party: &P, line: usize, work: T) {
-        let first = self.first_start();
+        let (first, time) = (self.first_start(), self.time);
         let known = self.known(party);
         known.push(line, work);
-        let (waits, end) = (known.waits, known.end);
+        let waits = known.waits;
+        let first_start = known.start_after_rest(first, time);
         self.len += 1;
         match waits {
             // The new piece may be the next one.
@@ -180,7 +207,7 @@ impl<P: Payer, T, const LINES: usize> FairQueue<P, T, LINES> {
                 }
             }
             None if self.is_serving(party) => {}
-            None => self.start(party.clone(), end.max(first)),
+            None => self.start(party.clone(), first_start),
         }
     }
 
@@ -230,7 +257,7 @@ impl<P: Payer, T, const LINES: usize> FairQueue<P, T, LINES> {
         self.now = self.now.saturating_add(share);
         let end = start.saturating_add(time);
         if let Some(known) = self.parties.get_mut(&party) {
-            known.end = end;
+            (known.end, known.since) = (end, self.time);
             let line = &mut known.lines[known.line];
             line.start = line.start.saturating_add(time);
             if !known.is_empty() {
@@ -249,11 +276,12 @@ impl<P: Payer, T, const LINES: usize> FairQueue<P, T, LINES> {
         if time.is_zero() || self.is_idle() || self.is_serving(party) {
             return;
         }
-        let first = self.first_start();
+        let (first, now) = (self.first_start(), self.time);
         let time = nanoseconds(time) / party.weight();
         let known = self.known(party);
-        known.end = known.waits.map_or(known.end.max(first), |waits| waits.start);
-        known.end = known.end.saturating_add(time);
+        let start =
+            known.waits.map_or_else(|| known.start_after_rest(first, now), |waits| waits.start);
+        (known.end, known.since) = (start.saturating_add(time), now);
         let end = known.end;
         if self.leave(party) {
             self.start(party.clone(), end);
@@ -300,7 +328,7 @@ impl<P: Payer, T, const LINES: usize> FairQueue<P, T, LINES> {
 
     /// Returns the entry of a party. A new party took nothing lately.
     fn known(&mut self, party: &P) -> &mut Party<T, LINES> {
-        let first = self.first_start();
+        let (first, time) = (self.first_start(), self.time);
         if self.parties.len() >= PLACES_KEPT && self.parties.len() == self.parties.capacity() {
             let serving = self.serving.as_ref().map(|(party, _)| party);
             self.parties.retain(|party, known| {
@@ -308,7 +336,7 @@ impl<P: Payer, T, const LINES: usize> FairQueue<P, T, LINES> {
             });
             shrink_map(&mut self.parties);
         }
-        self.parties.entry(party.clone()).or_insert_with(|| Party::new(first))
+        self.parties.entry(party.clone()).or_insert_with(|| Party::new(first, time))
     }
 
     /// The next piece of a party starts at this virtual time.

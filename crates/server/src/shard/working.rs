@@ -15,7 +15,7 @@ impl Shard {
             self.host.queue_due_snapshot(&mut below!(self), waiting);
         }
         self.pacing.begin_part(&self.env, Part::Work);
-        self.links.begin_work();
+        self.links.begin_work(self.env.now);
     }
 
     /// Works off what waited when the turn began to, until a connection is to be served, and

@@ -24,7 +24,8 @@ pub(in crate::shard) struct InputQueue {
 
 impl Links {
     /// Begins to work off what waits now.
-    pub(in crate::shard) fn begin_work(&mut self) {
+    pub(in crate::shard) fn begin_work(&mut self, now: Duration) {
+        self.work.at(now);
         self.input.left = [self.work.len(), self.input.calm.len(), self.input.busy.len()];
     }
 

@@ -256,6 +256,59 @@ fn one_that_seldom_waits_is_not_behind_many_that_always_do() {
     assert!((3..=8).contains(&got), "{got}");
 }
 
+/// A player whose return took long comes back again, while a thousand always wait.
+#[test]
+fn what_one_is_ahead_by_is_forgotten_while_it_takes_nothing() {
+    for (rest, turns_max) in [(0, u64::MAX), (1000, 10), (60_000, 0)] {
+        let mut queue = Queue::default();
+        for party in 1..=1000 {
+            queue.wait(party);
+        }
+        // Until none has a head start left.
+        for _ in 0..30_000 {
+            queue.serve(us(100), true);
+        }
+        // As long as its share in 20 s.
+        queue.wait(0);
+        assert_eq!(queue.serve(us(20_000), false), Some(0));
+        queue.at(Duration::from_millis(rest));
+        queue.wait(0);
+        let mut others = 0;
+        while queue.serve(us(100), true) != Some(0) {
+            others += 1;
+        }
+        assert!(others <= turns_max, "{others} before it, after {rest} ms");
+        assert!(rest > 0 || others > 10_000, "{others} before it at once");
+    }
+}
+
+/// One whose next piece comes a little after the one before was served is not as one that rests.
+#[test]
+fn short_rests_win_little() {
+    let mut queue = Queue::default();
+    for party in 1..=9 {
+        queue.wait(party);
+    }
+    let (mut time, mut got) = (0, 0);
+    let mut waits_from = 0;
+    while time < 10_000_000 {
+        if time >= waits_from {
+            queue.wait(0);
+        }
+        queue.at(us(time));
+        let party = queue.next().unwrap();
+        if party > 0 {
+            queue.wait(party);
+        } else {
+            (got, waits_from) = (got + 300, time + 1_300);
+        }
+        queue.took(us(300));
+        time += 300;
+    }
+    // A tenth would be its share.
+    assert!(got < 1_500_000, "it got {got} of {time} us");
+}
+
 #[test]
 fn one_that_is_ahead_is_served_however_many_come_that_are_not() {
     for (at_once, turns_max) in [(1, 4), (2, 8), (10, 40), (100, 400)] {
