@@ -18,7 +18,8 @@ pub const TICKETS_USED_MAX: usize = 1_000_000;
 /// Accepts tickets: which keys verify them, and which were used. A copy shares what was used.
 ///
 /// Used tickets are remembered until they expire. Past [`used_max`](Self::used_max), further
-/// tickets are refused. A restart forgets them, and other nodes don't know them.
+/// tickets are refused. A restart forgets them, an upgrade does not, and
+/// other nodes don't know them.
 #[derive(Clone, Debug)]
 pub struct Tickets {
     keys: Keys,
@@ -126,6 +127,18 @@ impl Tickets {
     /// The ticket can be used again: the room could not be entered.
     pub fn give_back(&self, pass: &Pass) {
         self.used().give_back(pass.mark, pass.expires);
+    }
+
+    /// The tickets that were used and may not have expired, as bytes for [`restore`](Self::restore).
+    #[must_use]
+    pub fn used_so_far(&self) -> Vec<u8> {
+        self.used().to_bytes()
+    }
+
+    /// Notes tickets that were used elsewhere, such as in the process before this one: what
+    /// [`used_so_far`](Self::used_so_far) returned there. What can't be read is passed over.
+    pub fn restore(&self, used: &[u8]) {
+        self.used().add_bytes(used);
     }
 
     fn used(&self) -> std::sync::MutexGuard<'_, Used> {

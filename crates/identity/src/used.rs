@@ -5,6 +5,9 @@ use std::collections::{BTreeMap, HashSet};
 /// Identifies a ticket: the first bytes of a hash.
 pub(crate) type Mark = [u8; 16];
 
+/// The bytes of a ticket in [`Used::to_bytes`].
+const ENTRY_BYTES: usize = 24;
+
 /// The tickets that were used and have not expired.
 #[derive(Debug, Default)]
 pub(crate) struct Used {
@@ -54,6 +57,33 @@ impl Used {
         }
     }
 
+    /// All of them, as bytes: when each expires, and its mark.
+    pub(crate) fn to_bytes(&self) -> Vec<u8> {
+        let mut bytes = Vec::with_capacity(self.marks.len() * ENTRY_BYTES);
+        for (expires, marks) in &self.by_time {
+            for mark in marks {
+                bytes.extend_from_slice(&expires.to_le_bytes());
+                bytes.extend_from_slice(mark);
+            }
+        }
+        bytes
+    }
+
+    /// Adds those of [`to_bytes`](Self::to_bytes).
+    pub(crate) fn add_bytes(&mut self, bytes: &[u8]) {
+        let (entries, _) = bytes.as_chunks::<ENTRY_BYTES>();
+        for entry in entries {
+            let (Some((expires, _)), Some((_, mark))) =
+                (entry.split_first_chunk::<8>(), entry.split_last_chunk::<16>())
+            else {
+                return;
+            };
+            if self.marks.insert(*mark) {
+                self.by_time.entry(u64::from_le_bytes(*expires)).or_default().push(*mark);
+            }
+        }
+    }
+
     /// Forgets those that have expired.
     fn expire(&mut self, now: u64) {
         while let Some(entry) = self.by_time.first_entry()
@@ -82,6 +112,11 @@ mod tests {
         assert_eq!(used.take([3; 16], 100, 49, 2), Err(NotUsed::Full));
         assert_eq!(used.take([1; 16], 100, 49, 2), Err(NotUsed::Again));
         assert_eq!(used.take([3; 16], 100, 50, 2), Ok(()), "the second has expired");
+        let mut next = Used::default();
+        next.add_bytes(&used.to_bytes());
+        next.add_bytes(b"something else");
+        assert_eq!(next.take([1; 16], 100, 50, 2), Err(NotUsed::Again), "in another process");
+        assert_eq!(next.to_bytes(), used.to_bytes());
         used.give_back([1; 16], 100);
         assert_eq!(used.take([1; 16], 100, 50, 2), Ok(()));
         assert_eq!(used.take([4; 16], 200, 100, 2), Ok(()));

@@ -70,6 +70,14 @@ impl TicketChecker for SignedTickets {
             give_back: Box::new(move || tickets.give_back(&pass)),
         })
     }
+
+    fn used(&self) -> Vec<u8> {
+        self.tickets.used_so_far()
+    }
+
+    fn restore(&self, used: &[u8]) {
+        self.tickets.restore(used);
+    }
 }
 
 /// Seconds since 1970.

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
-use std::net::TcpStream;
+use std::net::{TcpListener, TcpStream, ToSocketAddrs};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 
 use playfield::axum::extract::Path;
 use playfield::prelude::*;
-use playfield::{Config, LevelFilter, NodeHandle, Server, Upgrade, client};
+use playfield::{Config, LevelFilter, NodeHandle, SelfSigned, Server, Upgrade, client};
 
 /// The time for which a test waits for something that must come. Only a failing test waits that
 /// long.
@@ -160,6 +160,18 @@ fn node() {
 
 #[test]
 #[ignore = "a node that another test starts and ends"]
+fn node_of_one_shard() {
+    serve_on(1, Server::new().room::<Ledger>("ledger"));
+}
+
+#[test]
+#[ignore = "a node that another test starts and ends"]
+fn node_of_four_shards() {
+    serve_on(4, Server::new().room::<Ledger>("ledger"));
+}
+
+#[test]
+#[ignore = "a node that another test starts and ends"]
 fn node_that_exits() {}
 
 #[test]
@@ -190,10 +202,19 @@ fn node_that_dies() {
 /// Serves until another process has taken over, or the process that began all has ended. A request
 /// orders the upgrade to the program that it names.
 fn serve(server: Server) {
+    serve_on(2, server);
+}
+
+fn serve_on(shards: usize, server: Server) {
     if std::env::var("PLAYFIELD_TEST_NODE").is_err() {
         return;
     }
-    let mut config = Config { listen: ([127, 0, 0, 1], 0).into(), shards: 2, ..Config::default() };
+    let mut config = Config { listen: ([127, 0, 0, 1], 0).into(), shards, ..Config::default() };
+    if let Ok(settings) = std::env::var("PLAYFIELD_TEST_SETTINGS") {
+        for (name, value) in settings.lines().filter_map(|line| line.split_once('=')) {
+            config.set(name, value).unwrap();
+        }
+    }
     config.log = LevelFilter::Warn;
     config.timeouts.upgrade = Duration::from_secs(5);
     config.http.answer_timeout = PATIENCE;
@@ -230,6 +251,11 @@ struct Node {
 
 impl Node {
     fn start() -> Self {
+        Self::start_with("")
+    }
+
+    /// With these settings, one in each line.
+    fn start_with(settings: &str) -> Self {
         static STORES: AtomicU64 = AtomicU64::new(0);
         let number = STORES.fetch_add(1, Ordering::Relaxed);
         let name = format!("playfield-upgrade-{}-{number}.redb", std::process::id());
@@ -239,6 +265,7 @@ impl Node {
             .args(IGNORED)
             .env("PLAYFIELD_TEST_NODE", "1")
             .env("PLAYFIELD_TEST_STORE", &store)
+            .env("PLAYFIELD_TEST_SETTINGS", settings)
             .stdout(Stdio::piped())
             .spawn()
             .unwrap();
@@ -257,14 +284,7 @@ impl Node {
 
     /// Has it replaced by this program. Returns the answer.
     fn upgrade(&mut self, program: &str) -> String {
-        let mut stream = TcpStream::connect(&self.address).unwrap();
-        let request = format!(
-            "POST /upgrade/{program} HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\
-             Connection: close\r\n\r\n"
-        );
-        stream.write_all(request.as_bytes()).unwrap();
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).unwrap();
+        let answer = ask(&self.address, &format!("POST /upgrade/{program}"));
         let (_, body) = answer.split_once("\r\n\r\n").expect("an answer");
         if let Some(done) = body.strip_prefix("done ") {
             let pid = done.split(' ').next().and_then(|pid| pid.parse().ok());
@@ -272,6 +292,18 @@ impl Node {
         }
         body.to_owned()
     }
+}
+
+/// Makes an HTTP request without a body. Returns the answer.
+fn ask(address: impl ToSocketAddrs, what: &str) -> String {
+    let mut stream = TcpStream::connect(address).unwrap();
+    let request = format!(
+        "{what} HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
+    );
+    stream.write_all(request.as_bytes()).unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    answer
 }
 
 impl Drop for Node {
@@ -291,13 +323,19 @@ impl Drop for Node {
 #[derive(Default)]
 struct World {
     url: String,
+    /// The certificate of a node with TLS.
+    certificate: Option<Vec<u8>>,
     is_over: AtomicBool,
     answered: AtomicU64,
 }
 
 /// Asks until the world is over. Each request is executed once, and each event is heard once.
 async fn play(world: Arc<World>, bot: u32) {
-    let connection = client::connect(&world.url).timeout(PATIENCE).await.unwrap();
+    let mut connect = client::connect(&world.url).timeout(PATIENCE);
+    if let Some(certificate) = &world.certificate {
+        connect = connect.root_certificate(certificate);
+    }
+    let connection = connect.await.unwrap();
     let key = format!("ledger-{}", bot / PER_ROOM);
     let room = connection.join_or_create_by_key::<Ledger>("ledger", &key, &()).await.unwrap();
     let (mut number, mut heard) = (0, BTreeMap::<u32, u64>::new());
@@ -328,7 +366,11 @@ struct Bots {
 
 impl Bots {
     fn play(node: &Node) -> Self {
-        let world = Arc::new(World { url: node.url(), ..World::default() });
+        Self::play_at(node.url(), None)
+    }
+
+    fn play_at(url: String, certificate: Option<Vec<u8>>) -> Self {
+        let world = Arc::new(World { url, certificate, ..World::default() });
         let shared = Arc::clone(&world);
         let thread = std::thread::spawn(move || {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
@@ -385,7 +427,7 @@ fn a_program_that_can_not_take_over_leaves_the_old_one_as_it_was() {
     let expected = [
         ("node_that_exits", "ended before it did start"),
         ("node_that_hangs", "did not start within timeouts.upgrade = 5s"),
-        ("node_of_another_game", "it has no room type \"ledger\", of which rooms are open"),
+        ("node_of_another_game", "room type \"ledger\" is missing, but rooms of it are open"),
         ("node_of_another_build", "counts"),
         ("node_that_dies", "ended before it did serve"),
     ];
@@ -458,4 +500,51 @@ fn of_two_upgrades_at_once_the_second_is_refused() {
     assert!(first.join().unwrap().contains("did not start"));
     assert_eq!(node.pid, pid);
     bots.end();
+}
+
+#[test]
+fn the_match_goes_on_in_processes_of_fewer_and_of_more_shards() {
+    let mut node = Node::start();
+    let bots = Bots::play(&node);
+    for program in ["node_of_one_shard", "node_of_four_shards", "node"] {
+        bots.wait(REQUESTS);
+        let answer = node.upgrade(program);
+        assert!(answer.starts_with("done "), "{program}: {answer}");
+    }
+    bots.wait(REQUESTS);
+    bots.end();
+}
+
+/// Connections with TLS are not passed on: their clients come back. The console stays where it is.
+#[test]
+fn the_match_goes_on_over_tls_and_the_console_is_found_where_it_was() {
+    let signed = SelfSigned::new(&["localhost"]).unwrap();
+    let file = |end: &str| {
+        std::env::temp_dir().join(format!("playfield-upgrade-tls-{}.{end}", std::process::id()))
+    };
+    let (certificate, key) = (file("cert"), file("key"));
+    std::fs::write(&certificate, signed.certificate_pem()).unwrap();
+    std::fs::write(&key, signed.key_pem()).unwrap();
+    let console = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let settings = format!(
+        "tls.cert={}\ntls.key={}\nconsole={console}\n",
+        certificate.display(),
+        key.display()
+    );
+    let mut node = Node::start_with(&settings);
+    let port = node.address.rsplit_once(':').unwrap().1.to_owned();
+    let url = format!("tls://localhost:{port}");
+    let bots = Bots::play_at(url, Some(signed.certificate_pem().into_bytes()));
+    for _ in 0..2 {
+        bots.wait(REQUESTS);
+        let answer = node.upgrade("node");
+        assert!(answer.starts_with("done "), "{answer}");
+        let answer = ask(console, "GET /api/node");
+        assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
+    }
+    bots.wait(REQUESTS);
+    bots.end();
+    for path in [certificate, key] {
+        std::fs::remove_file(path).unwrap();
+    }
 }

@@ -13,6 +13,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use playfield_room::Error;
+use playfield_state::Data;
 
 pub(crate) use tally::{BytesHeld, Crowded, RequestUnderWay, Tally};
 
@@ -93,6 +94,15 @@ pub(crate) struct Address {
     allowances: Mutex<[Allowance; PACES]>,
     /// When an allowance was last drawn on, in milliseconds.
     drawn_at_ms: AtomicU64,
+}
+
+/// The rates of an address, as far as they are used, for another process.
+#[derive(Data, Debug)]
+pub(crate) struct AddressRates {
+    ip: String,
+    is_trusted: bool,
+    /// By [`Pace`].
+    left: Vec<[u64; 2]>,
 }
 
 /// An action that an address may do only at a limited rate.
@@ -202,6 +212,29 @@ impl Addresses {
     /// Counts a new connection.
     pub(crate) fn admit(&self, ip: IpAddr, now: Duration) -> Result<Tally, Crowded> {
         Tally::new(self.at(ip, now))
+    }
+
+    /// The rates of those that have drawn on them lately.
+    pub(crate) fn rates(&self, now: Duration) -> Vec<AddressRates> {
+        let known = self.lock();
+        let drawn = known.by_name.values().filter(|address| address.was_drawn_on(now));
+        drawn
+            .map(|address| AddressRates {
+                ip: address.name.ip.to_string(),
+                is_trusted: address.name.is_trusted,
+                left: address.lock().iter().map(|of| of.remaining(Duration::ZERO)).collect(),
+            })
+            .collect()
+    }
+
+    /// Notes rates of another process, whose clock goes on here.
+    pub(crate) fn restore(&self, rates: &AddressRates, now: Duration) {
+        let Ok(ip) = rates.ip.parse() else { return };
+        let address = self.named(AddressName { ip, is_trusted: rates.is_trusted }, now);
+        for (of, left) in address.lock().iter_mut().zip(&rates.left) {
+            *of = Allowance::with_remaining(*left, Duration::ZERO);
+        }
+        address.drawn_at_ms.fetch_max(now.as_millis() as u64, Ordering::Relaxed);
     }
 
     /// The address that holds the most bytes.

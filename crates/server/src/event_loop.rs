@@ -34,6 +34,7 @@ use crate::shard::keys::ConnectionKey;
 use crate::stats::Published;
 use crate::sys;
 use crate::tls::TlsContext;
+use crate::upgrade::PassedOn;
 use crate::upgrade::gate::{Gate, Stage};
 
 /// State that the shards' threads share.
@@ -45,6 +46,8 @@ pub(crate) struct SharedRuntime {
     pub(crate) stops: AtomicBool,
     /// The gate at which the shards stop for an upgrade.
     pub(crate) gate: Gate,
+    /// No other process touches the connections that it has passed on.
+    pub(crate) is_alone: AtomicBool,
     /// During a shutdown, the shards whose rooms have ended.
     pub(crate) closed: Vec<AtomicBool>,
     /// Connections of all shards.
@@ -91,6 +94,7 @@ impl SharedRuntime {
             pace,
             stops: AtomicBool::new(false),
             gate: Gate::default(),
+            is_alone: AtomicBool::new(false),
             connections: AtomicUsize::new(0),
             connections_max: config.limits.connections.total,
             shutdown_timeout: config.timeouts.shutdown,
@@ -148,7 +152,7 @@ impl SharedRuntime {
     }
 }
 
-pub(crate) use accept::Listening;
+pub(crate) use accept::{Listening, Sockets};
 pub(crate) use layer::Layer;
 
 pub(crate) const WAKER: Token = Token(0);
@@ -220,6 +224,10 @@ pub(crate) struct EventLoop {
     refused: u64,
     /// The stage that this shard has reached on the way to an upgrade.
     gate_stage: Stage,
+    /// The connections that another process is handed.
+    passed: Vec<ConnectionKey>,
+    /// The connections of another process that go on here, until it lets go of them.
+    passed_on: Vec<PassedOn>,
     /// The number of parcels that were handled since this was reported.
     mail_taken: u64,
     /// When a shutdown ends.
@@ -250,11 +258,11 @@ impl EventLoop {
         shared: Arc<SharedRuntime>,
         published: Arc<Published>,
         poll: Poll,
-        sockets: Vec<Listening>,
-        deals: bool,
+        sockets: Sockets,
     ) -> io::Result<Self> {
+        let Sockets { listening, deals, passed_on } = sockets;
         let mut listeners = Vec::new();
-        for (number, listening) in sockets.into_iter().enumerate() {
+        for (number, listening) in listening.into_iter().enumerate() {
             let mut listener = Listener::new(listening, index);
             poll.registry().register(
                 &mut listener.socket,
@@ -287,6 +295,8 @@ impl EventLoop {
             eviction_ns: 0,
             refused: 0,
             gate_stage: Stage::Open,
+            passed: Vec::new(),
+            passed_on,
             mail_taken: 0,
             ends_at: None,
             has_closed: false,
@@ -312,7 +322,7 @@ impl EventLoop {
             let waited = self.now().saturating_sub(began);
             self.evict()?;
             if self.turn(&events, waited) {
-                self.close_for_successor();
+                self.close_for_successor(&mut events);
                 return Ok(());
             }
         }
@@ -349,6 +359,9 @@ impl EventLoop {
         }
         if self.gate_stage != Stage::Open {
             self.leave_gate();
+        }
+        if !self.passed_on.is_empty() && self.shared.is_alone.load(Ordering::Acquire) {
+            self.take_passed_on();
         }
         // The last output of rooms elsewhere is in the mailbox when they have ended.
         let is_last = self.has_to_part();

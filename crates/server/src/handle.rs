@@ -83,6 +83,12 @@ impl NodeHandle {
         upgrade::upgrade(&self.shared, &self.node, upgrade)
     }
 
+    /// Returns whether another process has [taken over](Self::upgrade).
+    #[must_use]
+    pub fn is_replaced(&self) -> bool {
+        self.shared.gate.is_over()
+    }
+
     /// The node that it reaches.
     pub(crate) fn node(&self) -> &Node {
         &self.node

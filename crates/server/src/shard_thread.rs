@@ -10,14 +10,14 @@ use std::thread::{self, JoinHandle};
 use mio::{Poll, Waker};
 use socket2::Socket;
 
-use crate::event_loop::{EventLoop, Listening, SharedRuntime, WAKER};
+use crate::event_loop::{EventLoop, Listening, SharedRuntime, Sockets, WAKER};
 use crate::mailbox::Mailbox;
 use crate::node::Node;
 use crate::server::{Word, named};
 use crate::shard::Shard;
 use crate::stats::Published;
 use crate::sys::{self, Tables};
-use crate::upgrade::{InheritedListener, is_taking_over};
+use crate::upgrade::{InheritedListener, PassedOn, is_taking_over};
 use crate::waker::ShardWaker;
 
 /// The polls that shards wait at, and the mailboxes by which others reach them.
@@ -57,13 +57,12 @@ pub(crate) struct Listeners {
     reserved: Option<Vec<Socket>>,
 }
 
-/// The sockets and addresses that one shard listens at.
+/// The sockets and addresses of one shard.
 #[derive(Default)]
 pub(crate) struct OfShard {
-    open: Vec<Listening>,
+    open: Sockets,
     /// Addresses to listen at, in its own descriptor table, and the services that they are for.
     to_open: Vec<(SocketAddr, Option<u16>)>,
-    deals: bool,
 }
 
 impl Listeners {
@@ -110,7 +109,7 @@ impl Listeners {
                 continue;
             };
             bound = socket.local_addr()?;
-            shard.open.push(Listening { socket, service });
+            shard.open.listening.push(Listening { socket, service });
         }
         Ok(bound)
     }
@@ -120,27 +119,40 @@ impl Listeners {
         let (count, shards) = (sockets.len(), self.by_shard.len());
         let Some(address) = sockets.first().map(|of| of.address) else { return Ok(()) };
         for (number, of) in sockets.into_iter().enumerate() {
-            self.by_shard[number % shards].open.push(Listening { socket: of.socket, service });
+            self.by_shard[number % shards]
+                .open
+                .listening
+                .push(Listening { socket: of.socket, service });
         }
         for shard in self.by_shard.iter_mut().skip(count) {
-            shard.open.push(Listening { socket: sys::listen_beside(address)?, service });
+            let socket = sys::listen_beside(address)?;
+            shard.open.listening.push(Listening { socket, service });
         }
         Ok(())
     }
 
+    /// Adds open connections of another process, for each shard.
+    pub(crate) fn pass_on(&mut self, connections: Vec<Vec<PassedOn>>) {
+        for (shard, connections) in self.by_shard.iter_mut().zip(connections) {
+            shard.open.passed_on = connections;
+        }
+    }
+
     /// Takes what one shard listens at.
     pub(crate) fn of(&mut self, shard: usize) -> OfShard {
-        OfShard { deals: self.deals, ..std::mem::take(&mut self.by_shard[shard]) }
+        let mut of = std::mem::take(&mut self.by_shard[shard]);
+        of.open.deals = self.deals;
+        of
     }
 }
 
 impl OfShard {
-    fn open(self) -> io::Result<(Vec<Listening>, bool)> {
-        let Self { mut open, to_open, deals } = self;
+    fn open(self) -> io::Result<Sockets> {
+        let Self { mut open, to_open } = self;
         for (address, service) in to_open {
-            open.push(Listening { socket: sys::listen_beside(address)?, service });
+            open.listening.push(Listening { socket: sys::listen_beside(address)?, service });
         }
-        Ok((open, deals))
+        Ok(open)
     }
 }
 
@@ -213,14 +225,14 @@ pub(crate) struct EndGuard {
 }
 
 impl EndGuard {
-    fn open(&self, shard: Shard, poll: Option<Poll>, listeners: OfShard) -> io::Result<EventLoop> {
+    fn open(&self, shard: Shard, poll: Option<Poll>, sockets: OfShard) -> io::Result<EventLoop> {
         let poll = poll.map_or_else(Poll::new, Ok)?;
         if let Some(tables) = &self.shared.tables {
             tables.register(self.index, poll.registry(), WAKER)?;
         }
-        let (listeners, deals) = listeners.open()?;
+        let sockets = sockets.open()?;
         let (shared, published) = (Arc::clone(&self.shared), Arc::clone(&self.published));
-        EventLoop::new(self.index, shard, shared, published, poll, listeners, deals)
+        EventLoop::new(self.index, shard, shared, published, poll, sockets)
     }
 
     fn pin(&self) {

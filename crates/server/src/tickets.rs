@@ -10,6 +10,18 @@ pub trait TicketChecker: Send + Sync {
     /// # Errors
     /// Why it is refused, usually with the code `bad_ticket`.
     fn redeem(&self, ticket: &str, user: Option<&str>) -> Result<TicketPass, Error>;
+
+    /// Returns the tickets that were used, in any form, for the checker of a process that
+    /// [takes over](crate::NodeHandle::upgrade). By default there are none.
+    fn used(&self) -> Vec<u8> {
+        Vec::new()
+    }
+
+    /// Notes the tickets that were used in another process, as its [`used`](Self::used) returned
+    /// them. By default it forgets them.
+    fn restore(&self, used: &[u8]) {
+        let _ = used;
+    }
 }
 
 /// The content of a verified ticket.

@@ -84,6 +84,14 @@ impl Tally {
         Ok(tally)
     }
 
+    /// For a connection that came from another process, beyond any limit.
+    pub(crate) fn of_open(address: &Arc<Address>) -> Self {
+        address.connections.fetch_add(1, Ordering::Relaxed);
+        let mut tally = Self::without_connection(address);
+        tally.is_connected = true;
+        tally
+    }
+
     /// For what a client of this address holds of the node without a connection.
     pub(crate) fn without_connection(address: &Arc<Address>) -> Self {
         let address = Arc::clone(address);

@@ -40,6 +40,22 @@ fn an_address_has_so_many_connections_and_not_one_more() {
 }
 
 #[test]
+fn rates_go_on_in_another_process() {
+    let settings = [("limits.address.sessions.per_minute", "2")];
+    let [one, other] = [addresses(&settings), addresses(&settings)];
+    let take = |of: &Addresses, ip: &str| of.at(ip.parse().unwrap(), NOW).take(Pace::Session, NOW);
+    for _ in 0..2 {
+        take(&one, "10.0.0.1").unwrap();
+    }
+    let rates = one.rates(NOW);
+    assert_eq!(rates.len(), 1);
+    other.restore(&rates[0], NOW);
+    let refused = take(&one, "10.0.0.1").unwrap_err();
+    assert_eq!(take(&other, "10.0.0.1"), Err(refused));
+    assert_eq!(take(&other, "10.0.0.2"), Ok(()));
+}
+
+#[test]
 fn the_prefix_of_ipv6_is_a_setting() {
     let addresses = addresses(&[
         ("limits.connections.per_address", "1"),

@@ -316,8 +316,12 @@ impl Channels {
         self.upkeep.due.peek().map(|Reverse((at, _))| *at)
     }
 
+    pub(super) fn all(&self) -> impl Iterator<Item = &Channel> {
+        self.by_number.values()
+    }
+
     /// The number of the channel of this name, which is created if there is none.
-    fn create(
+    pub(super) fn create(
         &mut self,
         name: &Arc<str>,
         rule: &Arc<ChannelRule>,
@@ -346,7 +350,7 @@ impl Channels {
     }
 
     /// Changes a channel, and sees to what it keeps and when it is looked at again.
-    fn with<T>(
+    pub(super) fn with<T>(
         &mut self,
         number: u64,
         now: Duration,

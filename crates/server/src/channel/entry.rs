@@ -7,6 +7,7 @@ use std::time::Duration;
 use playfield_wire::client::Position;
 
 use crate::channel::creator::Charge;
+use crate::channel::frozen::ChannelPart;
 use crate::channel::history::History;
 use crate::channel::{ChannelRule, Payload, Publication};
 
@@ -113,6 +114,24 @@ impl Channel {
             idle_since: now,
             look_at: Duration::MAX,
         }
+    }
+
+    /// The channel as a value, for another process.
+    pub(crate) fn part(&self) -> ChannelPart {
+        ChannelPart {
+            name: self.name.to_string(),
+            epoch: self.epoch,
+            offset: self.offset,
+            changes: self.changes,
+            kept: self.history.parts(),
+        }
+    }
+
+    /// Goes on as this one did in another process.
+    pub(crate) fn go_on(&mut self, part: ChannelPart) {
+        (self.epoch, self.offset, self.changes) = (part.epoch, part.offset, part.changes);
+        let kind = self.rule.payload_kind();
+        self.history.go_on(part.kept.into_iter().map(|kept| kept.publication(kind)));
     }
 
     /// A session of a shard subscribes.

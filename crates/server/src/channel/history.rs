@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
+use crate::channel::frozen::KeptPart;
 use crate::channel::{ChannelRule, Publication};
 
 /// The last publications of a channel, without a gap up to the latest.
@@ -22,6 +23,21 @@ impl History {
         self.kept.push_back((now.saturating_add(rule.history_age), publication));
         while self.kept.len() > rule.history_max || self.bytes > rule.history_bytes_max {
             self.forget();
+        }
+    }
+
+    /// All that it keeps, for another process.
+    pub(crate) fn parts(&self) -> Vec<KeptPart> {
+        let part =
+            |(ends, publication): &(Duration, Publication)| KeptPart::new(*ends, publication);
+        self.kept.iter().map(part).collect()
+    }
+
+    /// Keeps what was kept in another process, the oldest first.
+    pub(crate) fn go_on(&mut self, kept: impl Iterator<Item = (Duration, Publication)>) {
+        for (ends, publication) in kept {
+            self.bytes += publication.memory();
+            self.kept.push_back((ends, publication));
         }
     }
 

@@ -11,6 +11,7 @@ pub(crate) mod backlog;
 pub(crate) mod channels;
 pub(crate) mod creator;
 pub(crate) mod entry;
+pub(crate) mod frozen;
 mod history;
 mod pattern;
 #[cfg(test)]

@@ -10,6 +10,7 @@ use super::{EventLoop, Layer};
 use crate::mailbox::{Newcomer, Parcel};
 use crate::shard::Part;
 use crate::sys;
+use crate::upgrade::PassedOn;
 
 /// The most connections that are accepted in one turn.
 const ACCEPTS: usize = 64;
@@ -21,6 +22,16 @@ pub(crate) struct Listening {
     pub(crate) socket: std::net::TcpListener,
     /// The number of the service that connections are for; `None` is for rooms and pages.
     pub(crate) service: Option<u16>,
+}
+
+/// All sockets with which a shard begins.
+#[derive(Default)]
+pub(crate) struct Sockets {
+    pub(crate) listening: Vec<Listening>,
+    /// Its listeners are the only ones, and deal connections to all shards.
+    pub(crate) deals: bool,
+    /// The open connections of another process that go on here.
+    pub(crate) passed_on: Vec<PassedOn>,
 }
 
 /// A [`Listening`] socket in the event loop.

@@ -2,21 +2,22 @@
 
 use std::io::{ErrorKind, Read};
 use std::net::Shutdown;
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use mio::Events;
+use mio::net::TcpStream;
 use socket2::SockRef;
 
-use super::EventLoop;
+use super::{EventLoop, Layer, Socket};
 use crate::event_loop::accept::Listener;
+use crate::upgrade::PassedOn;
 use crate::upgrade::gate::{Collected, Stage};
 
 /// The time that clients have to close their connections when another process has taken over. What
 /// they send is read until then: the system would reset a connection with unread input, and its
 /// client might lose what it was sent.
 const CLOSE_WAIT: Duration = Duration::from_millis(500);
-/// The interval between looks for those that have.
-const CLOSE_POLL: Duration = Duration::from_millis(10);
 
 impl EventLoop {
     /// Takes a turn in which no client is heard. Returns whether another process has taken over.
@@ -71,54 +72,101 @@ impl EventLoop {
 
     /// Hands in what the shard has, and waits. Returns whether another process has taken over.
     fn hand_in(&mut self) -> bool {
-        let frozen = self.shard.collect_frozen();
+        // A descriptor of the shard's own table means nothing to other threads.
+        let is_shared = self.shared.tables.is_none();
+        let Self { shard, sockets, passed, .. } = self;
+        let mut connections = Vec::new();
+        let frozen = shard.collect_frozen(|key| {
+            let socket = sockets.get(key.index()).and_then(Option::as_ref);
+            let socket =
+                socket.filter(|socket| is_shared && socket.key == key && socket.is_plain());
+            let Some(copy) = socket.and_then(Socket::copy) else { return false };
+            connections.push(copy);
+            passed.push(key);
+            true
+        });
         let of = |listener: &Listener| {
             Some((SockRef::from(&listener.socket).try_clone().ok()?.into(), listener.service))
         };
-        // A descriptor of the shard's own table means nothing to other threads.
-        let is_shared = self.shared.tables.is_none();
         let listeners = self.listeners.iter().filter(|_| is_shared).filter_map(of).collect();
         self.published.pulse.rest();
-        self.shared.gate.hand_in(self.index, Collected { frozen, listeners })
+        self.shared.gate.hand_in(self.index, Collected { frozen, listeners, connections })
     }
 
     /// Goes on as if nothing had happened.
     #[cold]
     pub(super) fn leave_gate(&mut self) {
+        self.passed.clear();
         if std::mem::take(&mut self.gate_stage) > Stage::Draining {
             self.shard.thaw_here();
         }
     }
 
-    /// Another process serves: closes all connections, so that the clients go there.
-    pub(super) fn close_for_successor(&mut self) {
+    /// The other process has let go of the connections that it has passed on.
+    #[cold]
+    pub(super) fn take_passed_on(&mut self) {
+        for PassedOn { key, socket } in std::mem::take(&mut self.passed_on) {
+            self.shared.connections.fetch_add(1, Ordering::Relaxed);
+            self.place(key, TcpStream::from_std(socket), Layer::Plain);
+            // What rooms have sent meanwhile.
+            self.writable.push_back(key);
+        }
+    }
+
+    /// Another process serves: closes all connections but those that it has, so that the clients go
+    /// there.
+    pub(super) fn close_for_successor(&mut self, events: &mut Events) {
         self.listeners.clear();
-        let by = Instant::now() + CLOSE_WAIT;
+        for key in std::mem::take(&mut self.passed) {
+            if let Some(place) = self.sockets.get_mut(key.index()) {
+                *place = None;
+            }
+        }
         for socket in self.sockets.iter().flatten() {
             // One that is gone needs none.
             let _ = socket.stream.shutdown(Shutdown::Write);
         }
-        while self.sockets.iter().any(Option::is_some) && Instant::now() < by {
-            for place in &mut self.sockets {
-                let Some(socket) = place else { continue };
-                let is_over = loop {
-                    match socket.stream.read(&mut self.buffer) {
-                        Ok(0) => break true,
-                        Ok(_) => {}
-                        Err(error) if error.kind() == ErrorKind::WouldBlock => break false,
-                        Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                        Err(_) => break true,
-                    }
-                };
-                if is_over {
-                    *place = None;
+        for place in 0..self.sockets.len() {
+            self.read_out(place);
+        }
+        let by = Instant::now() + CLOSE_WAIT;
+        while self.sockets.iter().any(Option::is_some) {
+            let left = by.saturating_duration_since(Instant::now());
+            if left.is_zero() || self.poll.poll(events, Some(left)).is_err() {
+                return;
+            }
+            for event in &*events {
+                if let Some(place) = event.token().0.checked_sub(self.first_connection) {
+                    self.read_out(place);
                 }
             }
-            #[expect(
-                clippy::disallowed_methods,
-                reason = "its rooms are in the other process, and a deadline is near"
-            )]
-            std::thread::sleep(CLOSE_POLL);
         }
+    }
+
+    /// Reads what a client sends, to no use, and drops its socket once it has closed it.
+    fn read_out(&mut self, place: usize) {
+        let Some(place) = self.sockets.get_mut(place) else { return };
+        let Some(socket) = place else { return };
+        loop {
+            match socket.stream.read(&mut self.buffer) {
+                Ok(1..) => {}
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return,
+                Ok(0) | Err(_) => break,
+            }
+        }
+        *place = None;
+    }
+}
+
+impl Socket {
+    /// Returns whether its client has not ended it, and nothing is between it and its connection.
+    fn is_plain(&self) -> bool {
+        matches!(self.layer, Layer::Plain) && !self.ends && !self.is_gone
+    }
+
+    /// Another descriptor of it; `None` if there are too many.
+    fn copy(&self) -> Option<std::net::TcpStream> {
+        Some(SockRef::from(&self.stream).try_clone().ok()?.into())
     }
 }

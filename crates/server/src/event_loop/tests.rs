@@ -12,7 +12,7 @@ use playfield_wire::framing::{Framing, PREAMBLE, write_frame_with};
 use playfield_wire::server::ServerMessage;
 use socket2::SockRef;
 
-use super::{EventLoop, Listening, SharedRuntime, Socket, WAKER};
+use super::{EventLoop, Listening, SharedRuntime, Socket, Sockets, WAKER};
 use crate::clock::Pace;
 use crate::config::Config;
 use crate::http::Handover;
@@ -46,7 +46,8 @@ impl Looped {
         let listening = vec![Listening { socket, service: None }];
         let shard = bare_shard(config, Vec::new());
         let published = Arc::default();
-        let event_loop = EventLoop::new(0, shard, shared, published, poll, listening, false);
+        let sockets = Sockets { listening, ..Sockets::default() };
+        let event_loop = EventLoop::new(0, shard, shared, published, poll, sockets);
         Self { event_loop: event_loop.unwrap(), events: Events::with_capacity(8), address }
     }
 

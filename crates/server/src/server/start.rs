@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::time::Duration;
 use std::{io, thread};
@@ -138,12 +139,15 @@ fn start_as(mut server: Server, mut successor: Option<&mut Successor>) -> io::Re
     let control = Arc::new(control);
     let mut made = running.make_shards(&mut services, &control);
     if let Some(successor) = &mut successor {
-        inherited.thaw(&mut made).map_err(io::Error::other)?;
+        let passed_on = inherited.thaw(&node, &mut made).map_err(io::Error::other)?;
+        open.listeners.pass_on(passed_on);
         successor.hold()?;
     }
     running.start_shards(made, threads, open.listeners, &tells)?;
     if let Some(successor) = &mut successor {
         successor.serves()?;
+        shared.is_alone.store(true, Ordering::Release);
+        shared.wake_all();
     }
     running.start_watchdog()?;
     running.start_reloader()?;

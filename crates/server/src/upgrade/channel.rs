@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use playfield_state::{Bytes, Data, Format};
 
-use super::message::{MESSAGE_BYTES_MAX, Message, PART_BYTES, Piece};
+use super::message::{MESSAGE_BYTES_MAX, Message, PART_BYTES, PART_HEADER_BYTES_MAX, Part, Piece};
 use crate::sys;
 
 /// One end of the way. Every wait has an end.
@@ -26,14 +26,25 @@ impl Channel {
         self.0.write_all(&bytes)
     }
 
-    /// Sends a room or a session in parts.
-    pub(super) fn send_parts(&mut self, of: Piece, bytes: &[u8]) -> io::Result<()> {
-        let mut parts = bytes.chunks(PART_BYTES).peekable();
-        while let Some(part) = parts.next() {
-            let (is_last, bytes) = (parts.peek().is_none(), Bytes(part.to_vec()));
-            self.send(&Message::Part { of, is_last, bytes })?;
+    /// Sends pieces in parts, many small ones in a message.
+    pub(super) fn send_pieces<'a>(
+        &mut self,
+        pieces: impl Iterator<Item = (Piece, &'a [u8])>,
+    ) -> io::Result<()> {
+        let (mut parts, mut bytes) = (Vec::new(), 0);
+        for (of, piece) in pieces {
+            let mut chunks = piece.chunks(PART_BYTES).peekable();
+            while let Some(chunk) = chunks.next() {
+                if bytes + chunk.len() > PART_BYTES && !parts.is_empty() {
+                    self.send(&Message::Parts { parts: std::mem::take(&mut parts) })?;
+                    bytes = 0;
+                }
+                bytes += chunk.len() + PART_HEADER_BYTES_MAX;
+                let is_last = chunks.peek().is_none();
+                parts.push(Part { of, is_last, bytes: Bytes(chunk.to_vec()) });
+            }
         }
-        Ok(())
+        self.send(&Message::Parts { parts })
     }
 
     /// The next message, within this time.

@@ -5,7 +5,7 @@
 //! it has handled all its mail and sent its own, and whether there was any. When no shard had any,
 //! all is still.
 
-use std::net::TcpListener;
+use std::net::{TcpListener, TcpStream};
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -43,6 +43,8 @@ pub(crate) struct Collected {
     pub(crate) frozen: Result<Frozen, String>,
     /// The sockets that listen, and the service that each is for.
     pub(crate) listeners: Vec<(TcpListener, Option<u16>)>,
+    /// The open connections that are passed on, in the order of the sessions that say so.
+    pub(crate) connections: Vec<TcpStream>,
 }
 
 #[derive(Default)]
@@ -166,6 +168,11 @@ impl Gate {
                 None => inner = self.wait(inner, Duration::from_secs(1)),
             }
         }
+    }
+
+    /// Returns whether another process has taken over.
+    pub(crate) fn is_over(&self) -> bool {
+        self.lock().is_over == Some(true)
     }
 
     /// Takes what all shards handed in; `None` if some have not in time.

@@ -1,22 +1,33 @@
 //! The rooms, sessions and sockets that a process takes over from another.
 
 use std::mem;
-use std::net::{SocketAddr, TcpListener};
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::time::{Duration, Instant};
 
+use super::known::Known;
 use crate::entropy::Entropy;
+use crate::node::Node;
 use crate::shard::Shard;
-use crate::shard::frozen::thaw;
+use crate::shard::frozen::{Frozen, thaw};
+use crate::shard::keys::ConnectionKey;
 
 /// All that it takes over; nothing, in a process that is the first.
 pub(crate) struct Inherited {
-    pub(super) rooms: Vec<Vec<u8>>,
-    pub(super) sessions: Vec<Vec<u8>>,
+    pub(super) node: Vec<u8>,
+    pub(super) frozen: Frozen,
     pub(crate) secret: [u8; 32],
     pub(crate) listeners: Vec<InheritedListener>,
+    /// The open connections of the sessions that say so, in their order.
+    pub(super) connections: Vec<TcpStream>,
     /// The time since the node started, and when it was that.
     pub(super) now: Duration,
     pub(super) received: Instant,
+}
+
+/// An open connection of another process.
+pub(crate) struct PassedOn {
+    pub(crate) key: ConnectionKey,
+    pub(crate) socket: TcpStream,
 }
 
 /// A socket that listens.
@@ -29,10 +40,11 @@ pub(crate) struct InheritedListener {
 impl Default for Inherited {
     fn default() -> Self {
         Self {
-            rooms: Vec::new(),
-            sessions: Vec::new(),
+            node: Vec::new(),
+            frozen: Frozen::default(),
             secret: Entropy::System.bytes(),
             listeners: Vec::new(),
+            connections: Vec::new(),
             now: Duration::ZERO,
             received: Instant::now(),
         }
@@ -40,17 +52,30 @@ impl Default for Inherited {
 }
 
 impl Inherited {
-    /// Lets the rooms and sessions go on in these shards.
+    /// Lets the rooms and sessions go on in these shards. Returns the open connections of each.
     ///
     /// # Errors
     /// The text names the room that can't be read, and the field.
-    pub(crate) fn thaw(&mut self, shards: &mut [Shard]) -> Result<(), String> {
-        let (rooms, sessions) = (mem::take(&mut self.rooms), mem::take(&mut self.sessions));
+    pub(crate) fn thaw(
+        &mut self,
+        node: &Node,
+        shards: &mut [Shard],
+    ) -> Result<Vec<Vec<PassedOn>>, String> {
+        let frozen = mem::take(&mut self.frozen);
         let now = self.now();
+        Known::restore(&self.node, node, now)?;
         shards.iter_mut().for_each(|shard| shard.begin(now));
-        let thawed = thaw(shards, &rooms, &sessions)?;
+        let thawed = thaw(shards, &frozen)?;
         log::info!("{} rooms and {} sessions go on here", thawed.rooms, thawed.sessions);
-        Ok(())
+        let mut of_shards: Vec<Vec<PassedOn>> = shards.iter().map(|_| Vec::new()).collect();
+        for (socket, place) in mem::take(&mut self.connections).into_iter().zip(thawed.connections)
+        {
+            // The old process closes one that has no place here.
+            if let Some((shard, key)) = place {
+                of_shards[usize::from(shard)].push(PassedOn { key, socket });
+            }
+        }
+        Ok(of_shards)
     }
 
     /// The time since the node started, as the old process would count it now.

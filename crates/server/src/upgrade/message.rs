@@ -3,12 +3,15 @@
 use playfield_state::{Bytes, Data};
 
 /// The version of these messages. Both processes must have the same.
-pub(super) const VERSION: u32 = 1;
+pub(super) const VERSION: u32 = 2;
 
-/// The bytes of a part.
+/// The most bytes of a part, and of all in a message.
 pub(super) const PART_BYTES: usize = 256 << 10;
 
-/// The most bytes of a message.
+/// The most bytes of a part beside its own.
+pub(super) const PART_HEADER_BYTES_MAX: usize = 8;
+
+/// The most bytes of a message. The names of room types are longer than what parts have.
 pub(super) const MESSAGE_BYTES_MAX: usize = PART_BYTES + (64 << 10);
 
 /// A message of either process.
@@ -20,23 +23,37 @@ pub(super) enum Message {
     Accept,
     /// Either process: there will be no upgrade.
     Refuse { why: String },
-    /// The old process: a piece of a room or of a session.
-    Part { of: Piece, is_last: bool, bytes: Bytes },
+    /// The old process: parts of pieces, in their order.
+    Parts { parts: Vec<Part> },
     /// The old process: that was all. It is this time since the node started; tokens were signed
-    /// with this secret; and so many sockets follow.
-    All { now: u64, secret: [u8; 32], listeners: Vec<Listener> },
+    /// with this secret; and so many sockets follow, first those that listen, then the open
+    /// connections of the sessions that say so.
+    All { now: u64, secret: [u8; 32], listeners: Vec<Listener>, connections: u32 },
     /// The new process: it has it all, and has yet to begin.
     Holds,
     /// The old process: begin.
     Commit,
-    /// The new process: it serves.
+    /// The new process: it serves, but has not touched the open connections.
     Serves,
+    /// The old process: it does not touch them any more.
+    Over,
+}
+
+/// A part of a piece.
+#[derive(Data, Debug)]
+pub(super) struct Part {
+    pub(super) of: Piece,
+    pub(super) is_last: bool,
+    pub(super) bytes: Bytes,
 }
 
 #[derive(Clone, Copy, Data, Debug, PartialEq, Eq)]
 pub(super) enum Piece {
+    /// The knowledge of the node beside its rooms and sessions.
+    Node,
     Room,
     Session,
+    Channel,
 }
 
 /// A socket that listens.

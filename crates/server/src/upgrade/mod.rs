@@ -10,17 +10,22 @@
 //!                           holds, refuse
 //!  commit                          ─────▶ shards run
 //!                                 serves
-//!  closes its connections, ends           clients come back to it with their tokens
+//!  over                            ─────▶ reads from and writes to the connections that were
+//!  closes the others, ends                passed on; other clients come back with their tokens
 //! ```
 //!
 //! Until `serves` the old process has all that it had, and goes on if anything else comes: a
 //! refusal, the end of the new process, or nothing in time.
+//!
+//! A connection is passed on if it is plain and between messages. Its client notices nothing. All
+//! others end as lost connections do.
 
 #[cfg(target_os = "linux")]
 mod channel;
 #[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "nothing stops there"))]
 pub(crate) mod gate;
 mod inherited;
+mod known;
 #[cfg(target_os = "linux")]
 mod message;
 #[cfg(target_os = "linux")]
@@ -37,7 +42,7 @@ use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
-pub(crate) use inherited::{Inherited, InheritedListener};
+pub(crate) use inherited::{Inherited, InheritedListener, PassedOn};
 #[cfg(target_os = "linux")]
 pub(crate) use notify::is_ready;
 #[cfg(target_os = "linux")]

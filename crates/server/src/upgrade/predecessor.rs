@@ -1,19 +1,21 @@
 //! The old process: it starts the new one, hands over, and ends, or goes on.
 
-use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
+use std::{io, iter};
 
 use super::channel::Channel;
 use super::gate::{Collected, Stage};
+use super::known::Known;
 use super::message::{Listener, Message, Piece, VERSION};
 use super::{Upgrade, UpgradeError, Upgraded, VARIABLE};
 use crate::event_loop::SharedRuntime;
 use crate::node::Node;
+use crate::shard::frozen::Frozen;
 
 /// The time that shards have to come to rest, and a frozen node to be sent.
 const STEP_MAX: Duration = Duration::from_secs(10);
@@ -127,6 +129,10 @@ impl Handover {
             Message::Serves => {}
             other => return Err(unexpected(&other)),
         }
+        // From here on everything is in the new process. If it has ended, so has the match.
+        if let Err(error) = self.channel.send(&Message::Over) {
+            log::warn!("the new process did not hear that it is the only one: {error}");
+        }
         Ok(Upgraded { pid, rooms, sessions, pause: began.elapsed() })
     }
 
@@ -148,7 +154,7 @@ impl Handover {
             let lacking = used.map(|(_, of)| of.name.as_str()).find(lacks);
             lacking.map(|name| {
                 format!(
-                    "it has no room type {name:?}, of which rooms are open: is it another program?"
+                    "room type {name:?} is missing, but rooms of it are open: is it another program?"
                 )
             })
         };
@@ -169,32 +175,34 @@ impl Handover {
         node: &Node,
         collected: Vec<Collected>,
     ) -> Result<(usize, usize), UpgradeError> {
-        let mut sockets = Vec::new();
-        let (mut rooms, mut sessions) = (0, 0);
-        for Collected { frozen, listeners } in collected {
-            let frozen = frozen.map_err(UpgradeError::new)?;
-            rooms += frozen.rooms.len();
-            sessions += frozen.sessions.len();
-            let pieces = frozen.rooms.iter().map(|bytes| (Piece::Room, bytes));
-            let pieces = pieces.chain(frozen.sessions.iter().map(|bytes| (Piece::Session, bytes)));
-            for (of, bytes) in pieces {
-                let sent = self.channel.send_parts(of, bytes);
-                sent.map_err(|error| self.lost("be handed the rooms", &error))?;
-            }
+        let (mut sockets, mut open, mut all) = (Vec::new(), Vec::new(), Frozen::default());
+        for Collected { frozen, listeners, connections } in collected {
+            all.add(frozen.map_err(UpgradeError::new)?);
             sockets.extend(listeners);
+            open.extend(connections);
         }
+        let (known, Frozen { rooms, sessions, channels }) =
+            (Known::of(node, shared.clock.now()), all);
+        let pieces = iter::once((Piece::Node, known.as_slice()))
+            .chain(pieces(Piece::Room, &rooms))
+            .chain(pieces(Piece::Session, &sessions))
+            .chain(pieces(Piece::Channel, &channels));
+        let sent = self.channel.send_pieces(pieces);
+        sent.map_err(|error| self.lost("be handed the rooms", &error))?;
         let listeners =
             sockets.iter().map(|(_, service)| Listener { service: service.map(u32::from) });
         let all = Message::All {
             now: u64::try_from(shared.clock.now().as_nanos()).unwrap_or(u64::MAX),
             secret: node.token_secret,
             listeners: listeners.collect(),
+            connections: open.len() as u32,
         };
         self.send_message(&all)?;
-        let sockets: Vec<_> = sockets.iter().map(|(socket, _)| socket.as_fd()).collect();
+        let sockets = sockets.iter().map(|(socket, _)| socket.as_fd());
+        let sockets: Vec<_> = sockets.chain(open.iter().map(|socket| socket.as_fd())).collect();
         let sent = self.channel.send_sockets(&sockets);
         sent.map_err(|error| self.lost("be handed the sockets", &error))?;
-        Ok((rooms, sessions))
+        Ok((rooms.len(), sessions.len()))
     }
 
     fn send_message(&mut self, message: &Message) -> Result<(), UpgradeError> {
@@ -242,6 +250,10 @@ impl Handover {
             log::warn!("the end of the new process is not known: {error}");
         }
     }
+}
+
+fn pieces(of: Piece, all: &[Vec<u8>]) -> impl Iterator<Item = (Piece, &[u8])> {
+    all.iter().map(move |bytes| (of, bytes.as_slice()))
 }
 
 fn unexpected(message: &Message) -> UpgradeError {

@@ -1,7 +1,7 @@
 //! The new process: it takes over before it serves.
 
 use std::io;
-use std::net::TcpListener;
+use std::net::{TcpListener, TcpStream};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::parent_id;
@@ -11,8 +11,9 @@ use std::time::{Duration, Instant};
 use playfield_state::Bytes;
 
 use super::channel::Channel;
-use super::message::{Message, Piece, VERSION};
+use super::message::{Message, Part, Piece, VERSION};
 use super::{Inherited, InheritedListener, VARIABLE};
+use crate::shard::frozen::Frozen;
 
 /// The time that the old process has for each step, beyond what it waits for its rooms.
 const STEP_MAX: Duration = Duration::from_secs(60);
@@ -63,27 +64,43 @@ impl Successor {
     /// # Errors
     /// If the old process goes on, or is gone.
     pub(crate) fn inherit(&mut self) -> io::Result<Inherited> {
-        let (mut rooms, mut sessions, mut begun) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut frozen, mut node, mut begun) = (Frozen::default(), Vec::new(), Vec::new());
         loop {
             match self.receive()? {
-                Message::Part { of, is_last, bytes: Bytes(bytes) } => {
-                    begun.extend(bytes);
-                    if is_last {
+                Message::Parts { parts } => {
+                    for Part { of, is_last, bytes: Bytes(bytes) } in parts {
+                        begun.extend(bytes);
+                        if !is_last {
+                            continue;
+                        }
                         let whole = std::mem::take(&mut begun);
                         match of {
-                            Piece::Room => rooms.push(whole),
-                            Piece::Session => sessions.push(whole),
+                            Piece::Node => node = whole,
+                            Piece::Room => frozen.rooms.push(whole),
+                            Piece::Session => frozen.sessions.push(whole),
+                            Piece::Channel => frozen.channels.push(whole),
                         }
                     }
                 }
-                Message::All { now, secret, listeners } => {
+                Message::All { now, secret, listeners, connections } => {
                     let received = Instant::now();
-                    let sockets = self.0.receive_sockets(listeners.len(), STEP_MAX)?;
-                    let of = sockets.into_iter().zip(&listeners);
-                    let listeners = of.map(|(socket, of)| listener(socket, of.service));
+                    let count = listeners.len() + connections as usize;
+                    let mut sockets = self.0.receive_sockets(count, STEP_MAX)?.into_iter();
+                    // In this order: no socket is taken once there is no listener.
+                    let of = listeners.iter().zip(sockets.by_ref());
+                    let listeners = of.map(|(of, socket)| listener(socket, of.service));
                     let listeners = listeners.collect::<io::Result<_>>()?;
+                    let connections = sockets.map(TcpStream::from).collect();
                     let now = Duration::from_nanos(now);
-                    return Ok(Inherited { rooms, sessions, secret, listeners, now, received });
+                    return Ok(Inherited {
+                        node,
+                        frozen,
+                        secret,
+                        listeners,
+                        connections,
+                        now,
+                        received,
+                    });
                 }
                 other => return Err(unexpected(&other)),
             }
@@ -102,10 +119,21 @@ impl Successor {
         }
     }
 
-    /// Says that this process serves.
+    /// Says that this process serves, and waits until the old one leaves the open connections to
+    /// it.
+    ///
+    /// # Errors
+    /// If the old process goes on.
     pub(crate) fn serves(&mut self) -> io::Result<()> {
         IS_TAKING_OVER.store(false, Ordering::Relaxed);
-        self.0.send(&Message::Serves)
+        self.0.send(&Message::Serves)?;
+        match self.0.receive(STEP_MAX) {
+            Ok(Message::Over) => Ok(()),
+            Ok(other) => Err(unexpected(&other)),
+            // It has ended, and can't touch them.
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(()),
+            Err(error) => Err(error),
+        }
     }
 
     /// Says why this process can't take over.

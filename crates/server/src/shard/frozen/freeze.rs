@@ -8,24 +8,37 @@ use playfield_state::{Bytes, Data};
 use playfield_wire::{ErrorCode, RequestNumber};
 
 use super::parts::{
-    HOSTED, HostedPart, IdentityPart, MEMBERS, MemberPart, Place, ResumptionPart, SessionPart,
-    SessionRoomPart, bytes, nanos,
+    FramingPart, HOSTED, HostedPart, IdentityPart, MEMBERS, MemberPart, Place, ResumptionPart,
+    SessionPart, SessionRoomPart, bytes, nanos,
 };
 use crate::shard::Shard;
+use crate::shard::connection::Phase;
 use crate::shard::keys::{ConnectionKey, RoomKey};
 use crate::shard::rooms::Hosted;
 use crate::shard::rooms::host::{Below, RoomHost};
 use crate::shard::rooms::link::MemberLink;
 use crate::shard::rooms::member::{Member, Standing};
 use crate::shard::rooms::sync::Cause;
+use crate::shard::session::resumption::Resumption;
 use crate::shard::session::{Session, SessionRoom};
 use crate::shard::work::Founder;
 
-/// The rooms and sessions of a shard, as bytes.
+/// The rooms and sessions of a shard, as bytes. A session whose connection is passed on says so.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Frozen {
     pub(crate) rooms: Vec<Vec<u8>>,
     pub(crate) sessions: Vec<Vec<u8>>,
+    /// The channels whose home it is.
+    pub(crate) channels: Vec<Vec<u8>>,
+}
+
+impl Frozen {
+    /// Adds those of another shard.
+    pub(crate) fn add(&mut self, other: Self) {
+        self.rooms.extend(other.rooms);
+        self.sessions.extend(other.sessions);
+        self.channels.extend(other.channels);
+    }
 }
 
 /// The error of joins and of work that can't go on elsewhere.
@@ -92,11 +105,15 @@ impl Shard {
     }
 
     /// Returns the rooms that were [written](Self::freeze_rooms), and all sessions that outlive
-    /// their connections.
+    /// their connections. `pass` is asked for each connection that may be passed on, in the order
+    /// of the sessions, and returns whether it is.
     ///
     /// # Errors
     /// The room that can't be frozen, and why.
-    pub(crate) fn collect_frozen(&mut self) -> Result<Frozen, String> {
+    pub(crate) fn collect_frozen(
+        &mut self,
+        mut pass: impl FnMut(ConnectionKey) -> bool,
+    ) -> Result<Frozen, String> {
         if let Some(why) = self.not_frozen.take() {
             return Err(why);
         }
@@ -106,13 +123,17 @@ impl Shard {
             rooms.push(form.finish().map_err(|error| error.to_string())?);
         }
         let keys: Vec<ConnectionKey> = self.sessions.keys().collect();
-        let sessions = keys.into_iter().filter_map(|key| self.session_part(key));
-        let encoded = |part: SessionPart| {
-            let mut bytes = Vec::new();
-            part.encode(&mut bytes);
-            bytes
-        };
-        Ok(Frozen { rooms, sessions: sessions.map(encoded).collect() })
+        let sessions = keys.into_iter().filter_map(|key| {
+            let mut part = self.session_part(key)?;
+            let framing =
+                self.links.get(key).filter(|_| self.is_between(key)).and_then(FramingPart::of);
+            part.connection = framing.filter(|_| pass(key));
+            Some(part)
+        });
+        let sessions = sessions.map(|part| bytes(|out| part.encode(out)).0).collect();
+        let channels = self.topics.channels.home.parts();
+        let channels = channels.map(|part| bytes(|out| part.encode(out)).0).collect();
+        Ok(Frozen { rooms, sessions, channels })
     }
 
     /// Goes on as if nothing had happened: the frozen form is of no use.
@@ -153,13 +174,48 @@ impl Shard {
         form.host_part(MEMBERS, |out| members.encode(out));
     }
 
+    /// Returns whether a connection is between messages in both directions, so that it can be
+    /// passed on: neither end has to hear of it. Only sessions that are in rooms and nowhere else.
+    fn is_between(&self, key: ConnectionKey) -> bool {
+        let (Some(connection), Some(session)) = (self.links.get(key), self.sessions.get(key))
+        else {
+            return false;
+        };
+        let is_here = session.resumption.as_ref().is_some_and(Resumption::is_here);
+        let is_settled = |room: &SessionRoom| {
+            let SessionRoom { request, seat, undelivered, told_blocked, acts, leaving, .. } = room;
+            request.is_none()
+                && seat.is_some()
+                && leaving.is_none()
+                && *undelivered == 0
+                && *acts == 0
+                && !told_blocked
+        };
+        let is_elsewhere = session
+            .extras()
+            .is_some_and(|extras| extras.channels.is_some() || extras.ticket.is_some());
+        is_here
+            && connection.phase == Phase::Open
+            && connection.unsent() == 0
+            && connection.partial.is_empty()
+            && connection.waiting_bytes == 0
+            && !(connection.held || connection.blocked || connection.lagging)
+            && !(connection.pause.greeting || connection.pause.departure || connection.pause.ticket)
+            && !is_elsewhere
+            && session.rooms.iter().all(is_settled)
+    }
+
     fn session_part(&self, key: ConnectionKey) -> Option<SessionPart> {
         let connection = self.links.get(key)?;
         let is_kept = connection.resumable && !connection.doomed && !connection.is_closing();
-        // A device registers again, by a new session.
-        if !is_kept || connection.is_device {
+        if !is_kept {
             return None;
         }
+        // A device that owes answers registers again, by a new session.
+        let device = match self.topics.devices.get(key) {
+            Some(own) => Some(own.registration()?.into()),
+            None => None,
+        };
         let session = self.sessions.get(key)?;
         let resumption = session.resumption.as_ref()?;
         let is_joined = |room: &&SessionRoom| room.request.is_none() && room.seat.is_some();
@@ -194,6 +250,8 @@ impl Shard {
                 log: bytes(|out| resumption.log.freeze(out)),
                 away_since: resumption.away_since().filter(|_| resumption.is_told()).map(nanos),
             },
+            connection: None,
+            device,
         })
     }
 }

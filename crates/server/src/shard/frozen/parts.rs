@@ -10,6 +10,9 @@ use playfield_wire::reader::Reader;
 
 use crate::addresses::AddressName;
 use crate::auth::Identity;
+use crate::device::Registration;
+use crate::shard::connection::Connection;
+use crate::shard::connection::transport::{Framing, Input};
 use crate::shard::keys::ConnectionKey;
 use crate::shard::rooms::schedule::Beat;
 use crate::shard::slab::Key;
@@ -129,6 +132,59 @@ pub(super) struct SessionPart {
     pub(super) refused: Vec<u32>,
     pub(super) heard: u64,
     pub(super) resumption: ResumptionPart,
+    /// The framing of its open connection, if that is passed on.
+    pub(super) connection: Option<FramingPart>,
+    pub(super) device: Option<DevicePart>,
+}
+
+/// The registration of a device, without its user.
+#[derive(Data, Debug)]
+pub(super) struct DevicePart {
+    id: String,
+    metadata: Vec<[String; 2]>,
+    tags: Vec<String>,
+}
+
+impl From<Registration> for DevicePart {
+    fn from(registration: Registration) -> Self {
+        let Registration { id, metadata, tags, user: _ } = registration;
+        let metadata = metadata.into_iter().map(|(name, value)| [name, value]).collect();
+        Self { id, metadata, tags }
+    }
+}
+
+impl DevicePart {
+    pub(super) fn registration(self, user: Option<String>) -> Registration {
+        let Self { id, metadata, tags } = self;
+        let metadata = metadata.into_iter().map(|[name, value]| (name, value)).collect();
+        Registration { id, user, metadata, tags }
+    }
+}
+
+/// The framing of a connection that is between messages.
+#[derive(Clone, Copy, Data, Debug)]
+pub(super) enum FramingPart {
+    Native,
+    WebSocket,
+}
+
+impl FramingPart {
+    /// The framing of a connection; `None` if it can't be passed on.
+    pub(super) fn of(connection: &Connection) -> Option<Self> {
+        match (&connection.input, connection.dialect.framing) {
+            (Input::Native, Framing::Native) => Some(Self::Native),
+            // Without a decoder there is no message under way, and no compression.
+            (Input::WebSocket(None), Framing::WebSocket(None)) => Some(Self::WebSocket),
+            _ => None,
+        }
+    }
+
+    pub(super) fn parts(self) -> (Input, Framing) {
+        match self {
+            Self::Native => (Input::Native, Framing::Native),
+            Self::WebSocket => (Input::WebSocket(None), Framing::WebSocket(None)),
+        }
+    }
 }
 
 /// A room that a session has joined.

@@ -1,6 +1,6 @@
 //! Rooms and sessions of another process go on in the shards of this one.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,11 +12,15 @@ use playfield_state::{Data, Format};
 use playfield_wire::server::{self, ServerMessage};
 use playfield_wire::{ErrorCode, RequestNumber, RoomNumber};
 
+use super::freeze::Frozen as FrozenShards;
 use super::parts::{
-    BeatPart, HOSTED, HostedPart, MEMBERS, MemberPart, Place, SessionPart, SessionRoomPart, read,
-    time,
+    BeatPart, FramingPart, HOSTED, HostedPart, MEMBERS, MemberPart, Place, SessionPart,
+    SessionRoomPart, read, time,
 };
-use crate::addresses::Tally;
+use crate::addresses::{Address, Tally};
+use crate::channel::frozen::ChannelPart;
+use crate::channel::home_of;
+use crate::device;
 use crate::directory::Kept;
 use crate::directory::keys::Key as RoomKeyText;
 use crate::room_id::RoomId;
@@ -39,11 +43,23 @@ use crate::users;
 /// from its end.
 const RETURN_WAIT: Duration = Duration::from_secs(5);
 
-/// The numbers of rooms and sessions that go on.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+/// The rooms and sessions that go on.
+#[derive(Debug, Default)]
 pub(crate) struct Thawed {
     pub(crate) rooms: usize,
     pub(crate) sessions: usize,
+    /// The places of connections that were passed on, in the order of their sessions; `None` of one
+    /// whose client has to come back after all.
+    pub(crate) connections: Vec<Option<(u16, ConnectionKey)>>,
+}
+
+/// The place of a session.
+#[derive(Clone)]
+struct Sits {
+    place: Place,
+    /// Whether its connection goes on.
+    is_open: bool,
+    address: Arc<Address>,
 }
 
 /// A seat that a thawed session has in a thawed room.
@@ -58,21 +74,40 @@ struct Seated {
 ///
 /// # Errors
 /// The text names the room that can't be read, and the field.
-pub(crate) fn thaw(
-    shards: &mut [Shard],
-    rooms: &[Vec<u8>],
-    sessions: &[Vec<u8>],
-) -> Result<Thawed, String> {
-    let mut thawing = Thawing { shards, places: HashMap::new(), seated: Vec::new() };
-    let mut joined = Vec::new();
-    for bytes in sessions {
-        let part = SessionPart::read(Format::Packed, bytes)
-            .map_err(|error| format!("a session can't be read: {error}"))?;
-        joined.push(thawing.session(part)?);
+pub(crate) fn thaw(shards: &mut [Shard], frozen: &FrozenShards) -> Result<Thawed, String> {
+    let FrozenShards { rooms, sessions, channels } = frozen;
+    for bytes in channels {
+        let part = ChannelPart::read(Format::Packed, bytes)
+            .map_err(|error| format!("a channel can't be read: {error}"))?;
+        let home = home_of(&part.name, shards.len());
+        shards[usize::from(home)].thaw_channel(part);
     }
     let mut all = Vec::new();
     for bytes in rooms {
         all.push(read_room(bytes)?);
+    }
+    // The members that have all that they were to be sent.
+    let members = all.iter().flat_map(|(_, _, members)| members);
+    let up_to_date = members
+        .filter(|member| !member.lagging && !member.wants_snapshot)
+        .map(|member| (member.session, member.number))
+        .collect::<HashSet<_>>();
+    let mut thawing = Thawing { shards, places: HashMap::new(), seated: Vec::new() };
+    let (mut joined, mut connections) = (Vec::new(), Vec::new());
+    for bytes in sessions {
+        let mut part = SessionPart::read(Format::Packed, bytes)
+            .map_err(|error| format!("a session can't be read: {error}"))?;
+        let was_open = part.connection.is_some();
+        let place = part.place;
+        if !part.rooms.iter().all(|room| up_to_date.contains(&(place, room.number))) {
+            part.connection = None;
+        }
+        let is_open = part.connection.is_some();
+        let of = thawing.session(part)?;
+        if was_open {
+            connections.push(is_open.then(|| (of.0.shard as u16, of.0.key())));
+        }
+        joined.push(of);
     }
     // The oldest first, as they were created.
     all.sort_by_key(|(_, hosted, _)| hosted.age);
@@ -82,7 +117,7 @@ pub(crate) fn thaw(
         thawed.map_err(|error| format!("room {id} of the type {name:?}: {error}"))?;
     }
     thawing.seat(&joined);
-    Ok(Thawed { rooms: rooms.len(), sessions: sessions.len() })
+    Ok(Thawed { rooms: rooms.len(), sessions: sessions.len(), connections })
 }
 
 type RoomParts<'a> = (Frozen<'a>, HostedPart, Vec<MemberPart>);
@@ -99,7 +134,7 @@ fn read_room(bytes: &[u8]) -> Result<RoomParts<'_>, String> {
 struct Thawing<'a> {
     shards: &'a mut [Shard],
     /// The new places of sessions, by those that they had.
-    places: HashMap<Place, Place>,
+    places: HashMap<Place, Sits>,
     seated: Vec<Seated>,
 }
 
@@ -115,13 +150,13 @@ impl Thawing<'_> {
 
     fn session(&mut self, part: SessionPart) -> Result<Joined, String> {
         let (before, rooms) = (part.place, part.rooms.clone());
-        let number = part.number;
+        let (number, is_open) = (part.number, part.connection.is_some());
         let at = self.shard(before.shard, number as usize);
         let shard = &mut self.shards[at];
-        let key = shard.thaw_session(part);
-        let key = key.ok_or_else(|| format!("the session {number} is not valid"))?;
+        let thawed = shard.thaw_session(part);
+        let (key, address) = thawed.ok_or_else(|| format!("the session {number} is not valid"))?;
         let place = Place::new(at as u16, key);
-        self.places.insert(before, place);
+        self.places.insert(before, Sits { place, is_open, address });
         Ok((place, rooms))
     }
 
@@ -157,8 +192,17 @@ impl Thawing<'_> {
 }
 
 impl Shard {
-    /// Takes in a session without a connection.
-    fn thaw_session(&mut self, part: SessionPart) -> Option<ConnectionKey> {
+    /// Takes in a channel, unless no rule here is for it, or there are too many.
+    fn thaw_channel(&mut self, part: ChannelPart) {
+        let Ok(rule) = self.env.node.channel_rule(&part.name).map(Arc::clone) else { return };
+        let thawed = self.topics.channels.home.thaw(part, &rule, self.env.now);
+        if thawed.is_err() {
+            log::warn!("limits.channels.total: a channel of the process before is left out");
+        }
+    }
+
+    /// Takes in a session, with its connection if that is passed on.
+    fn thaw_session(&mut self, part: SessionPart) -> Option<(ConnectionKey, Arc<Address>)> {
         let node = Arc::clone(&self.env.node);
         let now = self.env.now;
         let SessionPart { number, resumption, ticket_users, .. } = part;
@@ -179,7 +223,10 @@ impl Shard {
         state.confirmed = resumption.confirmed;
         state.received = read(&resumption.received, Received::thaw).ok()?;
         state.log = read(&resumption.log, |log| Log::thaw(log, resume_bytes)).ok()?;
-        state.presence = Presence::Away { since: since.into(), is_told };
+        let open = part.connection.map(FramingPart::parts);
+        if open.is_none() {
+            state.presence = Presence::Away { since: since.into(), is_told };
+        }
         for request in part.refused {
             refuse(&mut state, format, RequestNumber(request), resume_bytes);
         }
@@ -190,6 +237,7 @@ impl Shard {
         if part.allowances.iter().any(|of| *of != [0, 0]) {
             *session.allowances_mut() = allowances(&part.allowances)?;
         }
+        let device = part.device.map(|device| device.registration(user.clone()));
         if !ticket_users.is_empty() {
             let users = ticket_users.iter().map(|user| user.as_str().into());
             session.extras_mut().ticket_users = users.collect();
@@ -203,12 +251,22 @@ impl Shard {
             })
             .collect::<Option<_>>()?;
 
-        let mut connection =
-            Connection::new(time(part.heard), Input::InUse, Tally::without_connection(&address));
+        let is_open = open.is_some();
+        let mut connection = match open {
+            Some((input, framing)) => {
+                let mut connection = Connection::new(now, input, Tally::of_open(&address));
+                connection.dialect.framing = framing;
+                connection
+            }
+            None => {
+                let tally = Tally::without_connection(&address);
+                let mut connection = Connection::new(time(part.heard), Input::InUse, tally);
+                (connection.phase, connection.held) = (Phase::Away, true);
+                connection
+            }
+        };
         connection.dialect.format = format;
-        connection.phase = Phase::Away;
         connection.resumable = true;
-        connection.held = true;
         connection.has_session = true;
         connection.tickets_only = tickets_only;
         let key = self.links.insert(connection);
@@ -221,13 +279,23 @@ impl Shard {
         }
         self.sessions.insert(key, Box::new(session));
         self.sessions.count += 1;
-        self.sessions.away += 1;
-        node.away.thaw(&address);
         self.sessions.note_resumable(number, key);
         node.away.moved(number, home, self.env.shard);
         self.links.count_bytes(key);
-        self.links.look_at(key, since);
-        Some(key)
+        if is_open {
+            self.links.look_at(key, now + node.config.timeouts.heartbeat / 2);
+        } else {
+            self.sessions.away += 1;
+            node.away.thaw(&address);
+            self.links.look_at(key, since);
+        }
+        if let Some(registration) = device {
+            let (shard, connection) = (self.env.shard, key.bits());
+            let place = device::Place { shard, connection, is_service: false };
+            let of = (key, place);
+            self.topics.devices.thaw(&node, &mut self.links, of, registration, now);
+        }
+        Some((key, address))
     }
 
     /// Takes in a room. Returns the seats of its members.
@@ -237,7 +305,7 @@ impl Shard {
         frozen: &Frozen<'_>,
         part: HostedPart,
         members: Vec<MemberPart>,
-        places: &HashMap<Place, Place>,
+        places: &HashMap<Place, Sits>,
     ) -> Result<Vec<Seated>, String> {
         let node = Arc::clone(&self.env.node);
         let room_type = node
@@ -246,9 +314,9 @@ impl Shard {
         let (mut table, mut by_player, mut places_of) =
             (Members::new(), BTreeMap::new(), Vec::new());
         for of in members {
-            let Some(place) = places.get(&of.session).copied() else { continue };
-            let (number, player) = (RoomNumber(of.number), of.player);
-            let link_to = self.link_to(place, number);
+            let Some(sits) = places.get(&of.session) else { continue };
+            let (place, number, player) = (sits.place, RoomNumber(of.number), of.player);
+            let link_to = self.link_to(sits, number);
             let member = member(&of, link_to).ok_or("a member is not valid")?;
             let key = table.insert(member);
             by_player.insert(player, key);
@@ -314,21 +382,14 @@ impl Shard {
         Ok(places_of.into_iter().map(seated).collect())
     }
 
-    fn link_to(&self, place: Place, number: RoomNumber) -> MemberLink {
+    fn link_to(&self, sits: &Sits, number: RoomNumber) -> MemberLink {
+        let Sits { place, is_open, address } = sits;
         if place.shard == u32::from(self.env.shard) {
             return MemberLink::Local(place.key());
         }
         let stay = Stay { connection: place.key(), room: number };
-        // The address comes with the session's return.
-        let nowhere = self.env.node.addresses.named(
-            crate::addresses::AddressName {
-                ip: std::net::IpAddr::V4(std::net::Ipv4Addr::UNSPECIFIED),
-                is_trusted: false,
-            },
-            self.env.now,
-        );
-        let mut link = RemoteLink::new(place.shard as u16, stay, nowhere);
-        link.held = true;
+        let mut link = RemoteLink::new(place.shard as u16, stay, Arc::clone(address));
+        link.held = !is_open;
         MemberLink::Remote(Box::new(link))
     }
 
@@ -372,10 +433,8 @@ impl Shard {
     /// The first thing that a shard does that was thawed: its rooms learn that they go on. Players
     /// whose sessions did not outlive their connections leave.
     pub(crate) fn go_on_thawed(&mut self, now: Duration) {
-        if self.thawed.is_empty() {
-            return;
-        }
         self.begin(now);
+        self.topics.devices.go_on(&Arc::clone(&self.env.node));
         for (key, gone) in std::mem::take(&mut self.thawed) {
             self.host.call(&mut below!(self), key, |room, at, out| room.moved(at, out));
             for player in gone {

@@ -104,6 +104,11 @@ impl Resumption {
         self.confirmed = false;
     }
 
+    /// Returns whether its client is there.
+    pub(crate) fn is_here(&self) -> bool {
+        matches!(self.presence, Presence::Here)
+    }
+
     /// Since when the client is away.
     pub(crate) fn away_since(&self) -> Option<Duration> {
         match self.presence {

@@ -60,6 +60,8 @@ enum Step {
     Wait {
         ms: u64,
     },
+    /// Another process takes over.
+    Replace,
 }
 
 fn step() -> impl Strategy<Value = Step> {
@@ -80,6 +82,7 @@ fn step() -> impl Strategy<Value = Step> {
         2 => (shard, prop_oneof![Just(0), 1..4_usize, Just(usize::MAX)])
             .prop_map(|(shard, parcels)| Step::Space { shard, parcels }),
         1 => prop_oneof![1..100_u64, Just(3000)].prop_map(|ms| Step::Wait { ms }),
+        1 => Just(Step::Replace),
     ]
 }
 
@@ -102,6 +105,8 @@ struct History {
     /// The payloads by channel, epoch and offset, as the first client heard them.
     seen: BTreeMap<(String, u64, u64), String>,
     published: u32,
+    /// Subscriptions that have missed nothing, as the node said.
+    recovered: u32,
 }
 
 impl History {
@@ -119,7 +124,7 @@ impl History {
         let clients = clients.collect();
         let is_here = [true; CLIENTS.len()];
         let (known, left, seen) = (BTreeMap::new(), BTreeSet::new(), BTreeMap::new());
-        Self { world, clients, is_here, known, left, seen, published: 0 }
+        Self { world, clients, is_here, known, left, seen, published: 0, recovered: 0 }
     }
 
     fn take(&mut self, step: Step) {
@@ -167,6 +172,15 @@ impl History {
                 world.run();
             }
             Step::Wait { ms } => world.wait(ms),
+            Step::Replace => {
+                let open = world.replace(SHARDS, true);
+                for client in 0..CLIENTS.len() {
+                    if self.is_here[client] && !open.contains(&self.clients[client].client) {
+                        self.listen(client);
+                        self.lose(client);
+                    }
+                }
+            }
             _ => {}
         }
         for client in 0..CLIENTS.len() {
@@ -195,6 +209,7 @@ impl History {
                     let known = self.known.entry((client, channel.clone())).or_default();
                     let epoch = self.clients[client].epochs[&channel];
                     if recovered {
+                        self.recovered += 1;
                         let since = known.since.expect("it was somewhere");
                         assert_eq!((since.epoch, since.offset), (epoch, offset), "{channel}");
                     }
@@ -299,6 +314,25 @@ fn who_leaves_behind_a_full_mailbox_still_gets_what_is_published_meanwhile() {
     ] {
         history.take(step);
     }
+    history.end();
+}
+
+#[test]
+fn a_history_goes_on_in_another_process() {
+    let mut history = History::new();
+    for step in [
+        Step::Subscribe { client: 0, channel: 0 },
+        Step::Publish { client: 1, channel: 0, count: 3 },
+        Step::Cut { client: 0, reads: true },
+        Step::Publish { client: 1, channel: 0, count: 2 },
+        Step::Replace,
+        Step::Return { client: 0, shard: 2 },
+    ] {
+        history.take(step);
+    }
+    assert_eq!(history.recovered, 1);
+    let known = history.known.values().next().expect("it has subscribed");
+    assert_eq!(known.last, Some(5));
     history.end();
 }
 

@@ -127,6 +127,30 @@ fn pushes_go_to_those_that_have_a_tag_and_to_all_on_every_shard() {
 }
 
 #[test]
+fn a_device_goes_on_in_another_process() {
+    for passes in [false, true] {
+        let mut world = World::new(2, &[]);
+        let mut lamp = Gadget::guest(&mut world, 1);
+        assert_eq!(lamp.register(&mut world, "lamp", &["light"]), NEW);
+        let open = world.replace(2, passes);
+        assert_eq!(open, if passes { vec![lamp.client] } else { vec![] });
+        assert_eq!(log(&world), ["lamp registered"]);
+        if !passes {
+            lamp.connect(&mut world, 0);
+            assert!(lamp.is_resumed);
+        }
+        let device = fleet(&world).get("lamp").unwrap();
+        assert_eq!(
+            (device.tags(), device.metadata_of("fw")),
+            (vec!["light".into()], Some("7".into()))
+        );
+        assert_eq!(push(&mut world, Target::tag("light"), "1").unwrap(), 1);
+        assert_eq!(lamp.told(&mut world), [pushed("1")]);
+        assert_eq!(lamp.register(&mut world, "lamp", &["light"]), KNOWN);
+    }
+}
+
+#[test]
 fn the_later_one_takes_over_an_id_wherever_the_other_is() {
     for other_shard in [0, 1] {
         let mut world = World::new(2, &[]);

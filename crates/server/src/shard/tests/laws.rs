@@ -113,8 +113,9 @@ pub(super) enum Step {
     Wait { ms: u64 },
     /// A shard's mailbox takes so few parcels, or anything.
     Mailbox { shard: usize, space: Option<usize> },
-    /// Another process takes over, with this many shards: all connections are lost.
-    Replace { shards: usize },
+    /// Another process takes over, with this many shards: all connections are lost, but those that
+    /// it passes on, if it does.
+    Replace { shards: usize, passes: bool },
 }
 
 pub(super) fn steps() -> impl Strategy<Value = Vec<Step>> {
@@ -332,10 +333,12 @@ impl Play {
                 self.world.space[shard] = space.unwrap_or(usize::MAX);
                 self.world.run();
             }
-            Step::Replace { shards } => {
-                self.world.replace(shards);
+            Step::Replace { shards, passes } => {
+                let open = self.world.replace(shards, passes);
                 for seat in &mut self.seats {
-                    seat.cut(&mut self.world, usize::MAX, false);
+                    if seat.client.is_none_or(|client| !open.contains(&client)) {
+                        seat.cut(&mut self.world, usize::MAX, false);
+                    }
                 }
             }
         }

@@ -1,6 +1,6 @@
 //! Shards, clients and the wires between them, in one thread and in simulated time.
 
-use std::collections::{HashSet, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -36,7 +36,7 @@ use crate::shard::Shard;
 use crate::shard::SocketChange;
 use crate::shard::connection::http::HandedOver;
 use crate::shard::env::Stopwatch;
-use crate::shard::frozen;
+use crate::shard::frozen::{self, Frozen};
 use crate::shard::keys::ConnectionKey;
 use crate::shard::mail::ShardMail;
 use crate::shard::mail::user::UserMail;
@@ -946,9 +946,10 @@ impl World {
         self.shards[shard].counters()
     }
 
-    /// Another node takes over, with this many shards, from what this one is frozen to. All
-    /// connections are lost, and what was written to them arrives.
-    pub(super) fn replace(&mut self, shards: usize) {
+    /// Another node takes over, with this many shards, from what this one is frozen to. What was
+    /// written to connections arrives. All are lost but those that are passed on, if it `passes`
+    /// any: returns the clients of these.
+    pub(super) fn replace(&mut self, shards: usize, passes: bool) -> Vec<usize> {
         self.space.fill(usize::MAX);
         for shard in &mut self.shards {
             shard.begin(self.now);
@@ -957,11 +958,15 @@ impl World {
         self.exchange(Shard::settle_stopped);
         self.shards.iter_mut().for_each(Shard::freeze_rooms);
         self.exchange(|_| {});
-        let (mut rooms, mut sessions) = (Vec::new(), Vec::new());
-        for shard in &mut self.shards {
-            let frozen = shard.collect_frozen().unwrap();
-            rooms.extend(frozen.rooms);
-            sessions.extend(frozen.sessions);
+        let (mut all, mut passed) = (Frozen::default(), Vec::new());
+        for (index, shard) in self.shards.iter_mut().enumerate() {
+            let is_at = |peer: &Peer, key| peer.place == Some((index, key)) && !peer.is_gone;
+            let frozen = shard.collect_frozen(|key| {
+                let client = self.peers.iter().position(|peer| passes && is_at(peer, key));
+                passed.extend(client);
+                client.is_some()
+            });
+            all.add(frozen.unwrap());
         }
 
         let (settings, one_session) = self.made_with.clone();
@@ -974,18 +979,28 @@ impl World {
             shard.env.entropy = Entropy::Seeded(u64::from_le_bytes(drawn) ^ index);
         }
         next.shards.iter_mut().for_each(|shard| shard.begin(self.now));
-        frozen::thaw(&mut next.shards, &rooms, &sessions).unwrap();
+        let thawed = frozen::thaw(&mut next.shards, &all).unwrap();
         next.shards.iter_mut().for_each(|shard| shard.go_on_thawed(self.now));
         next.now = self.now;
         next.pace = self.pace;
         next.is_real = self.is_real;
         next.peers = std::mem::take(&mut self.peers);
-        for peer in &mut next.peers {
+        let open: HashMap<usize, (u16, ConnectionKey)> = passed
+            .into_iter()
+            .zip(thawed.connections)
+            .filter_map(|(client, place)| Some((client, place?)))
+            .collect();
+        for (client, peer) in next.peers.iter_mut().enumerate() {
+            if let Some((shard, key)) = open.get(&client) {
+                peer.place = Some((usize::from(*shard), *key));
+                continue;
+            }
             (peer.place, peer.is_gone, peer.ended) = (None, true, false);
             peer.unread.clear();
         }
         *self = next;
         self.run();
+        open.into_keys().collect()
     }
 
     /// Delivers mail until none is under way, and does this on each shard in between.

@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::device::Device;
+use crate::device::{Device, Registration};
 
 use self::withdrawal::Unanswered;
 use crate::shard::beside::Beside;
@@ -62,6 +62,17 @@ pub(crate) struct OwnDevice {
 impl OwnDevice {
     pub(crate) fn device(&self) -> Arc<Device> {
         Arc::clone(&self.device)
+    }
+
+    /// The registration of a device that owes no answers, by which it goes on in another process.
+    pub(in crate::shard) fn registration(&self) -> Option<Registration> {
+        let Self { device, unanswered, expired, .. } = self;
+        (unanswered.is_empty() && expired.is_empty()).then(|| Registration {
+            id: device.id().to_owned(),
+            user: device.user().map(str::to_owned),
+            metadata: device.metadata(),
+            tags: device.tags(),
+        })
     }
 }
 

@@ -9,7 +9,7 @@ use playfield_wire::server::{self, ServerMessage};
 use playfield_wire::{ErrorCode, RequestNumber, excerpt};
 
 use crate::channel::{Payload, PayloadKind};
-use crate::device::{Place, Registration};
+use crate::device::{Device, Place, Registration};
 use crate::fleet::{Gone, device_gone, no_fleet, refusal};
 use crate::node::Node;
 use crate::pulse::Called;
@@ -35,7 +35,9 @@ impl ShardDevices {
         now: Duration,
     ) -> Result<bool, Error> {
         let fleet = node.fleet.as_ref().ok_or_else(no_fleet)?;
-        let Some(connection) = connections.get_mut(key) else { return Err(device_gone()) };
+        if connections.get(key).is_none() {
+            return Err(device_gone());
+        }
         let known = self.get(key).map(|own| Arc::clone(&own.device));
         if let Some(known) = known.as_ref().filter(|known| known.id() != registration.id) {
             let text = format!(
@@ -73,15 +75,52 @@ impl ShardDevices {
             let mail = DeviceMail::Replaced { connection, number };
             self.posts.push_back((replaced.place().shard, mail));
         }
-        self.count += 1;
-        self.posts.push_back((place.shard, DeviceMail::Begun { connection: key }));
         let device = registered.device;
         fleet.call(|fleet| fleet.registered(&device));
-        connection.is_device = true;
+        self.begin(connections, (key, place), device);
+        Ok(registered.replaced.is_none())
+    }
+
+    /// Registers the device of a session of another process, if this node takes it. The fleet is
+    /// told by [`go_on`](Self::go_on).
+    pub(in crate::shard) fn thaw(
+        &mut self,
+        node: &Node,
+        connections: &mut Links,
+        (key, place): (ConnectionKey, Place),
+        registration: Registration,
+        now: Duration,
+    ) {
+        let Some(fleet) = &node.fleet else { return };
+        let prepared = fleet.registry.prepare(registration, place, now);
+        match prepared.and_then(|prepared| fleet.registry.insert(prepared, |_, _| false)) {
+            Ok(registered) => self.begin(connections, (key, place), registered.device),
+            Err(error) => log::warn!("a device of the process before is left out: {error}"),
+        }
+    }
+
+    /// Tells the fleet of the devices that go on here.
+    pub(in crate::shard) fn go_on(&self, node: &Node) {
+        let Some(fleet) = &node.fleet else { return };
+        for own in self.own.keys().filter_map(|key| self.get(key)) {
+            fleet.call(|fleet| fleet.registered(&own.device));
+        }
+    }
+
+    fn begin(
+        &mut self,
+        connections: &mut Links,
+        (key, place): (ConnectionKey, Place),
+        device: Arc<Device>,
+    ) {
+        self.count += 1;
+        self.posts.push_back((place.shard, DeviceMail::Begun { connection: key }));
+        if let Some(connection) = connections.get_mut(key) {
+            connection.is_device = true;
+        }
         let (unanswered, expired) = (Vec::new(), Vec::new());
         let own = OwnDevice { device, is_silent: false, unanswered, expired };
         self.own.insert(key, Box::new(own));
-        Ok(registered.replaced.is_none())
     }
 }
 
