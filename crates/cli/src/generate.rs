@@ -1,26 +1,43 @@
 //! `generate`: types of rooms for clients in other languages.
 
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use playfield_server::Server;
 
 use crate::codegen::Language;
-use crate::options::{Failure, Once, Opt, Usage, describe, unknown};
+use crate::options::{Failure, Setter, Usage, describe, read, set};
 use crate::schemas::{Schemas, of_file, of_node, of_program};
 
-const OPTIONS: &[Opt] = &[
-    Opt {
-        name: "out",
-        value: "DIR",
-        help: "write a file for each room type into this folder; printed if absent",
-    },
-    Opt {
-        name: "from",
-        value: "SOURCE",
-        help: "a file of schemas, or the URL of a node; this program if absent",
-    },
+/// The content of the arguments.
+#[derive(Default)]
+struct Given {
+    words: Vec<String>,
+    folder: Option<PathBuf>,
+    from: Option<String>,
+}
+
+const OPTIONS: &[Setter<Given>] = &[
+    Setter::new(
+        "out",
+        "DIR",
+        "write a file for each room type into this folder; printed if absent",
+        |to, given| {
+            let value = given.text()?;
+            if value.is_empty() {
+                return Err(Usage("--out needs a folder".to_owned()).into());
+            }
+            set(&mut to.folder, Ok(Some(value.into())))
+        },
+    ),
+    Setter::new(
+        "from",
+        "SOURCE",
+        "a file of schemas, or the URL of a node; this program if absent",
+        |to, given| set(&mut to.from, given.value().map(Some)),
+    ),
 ];
 
 pub(crate) fn help(program: &str) -> String {
@@ -34,7 +51,7 @@ A node's URL, and a file with one schema, need ROOM_TYPE.
 
 Options:
 {}",
-        describe(OPTIONS)
+        describe(OPTIONS.iter().map(|setter| &setter.opt))
     )
 }
 
@@ -45,29 +62,18 @@ pub(crate) fn run(
     make: impl FnOnce() -> io::Result<Server>,
     out: &mut dyn Write,
 ) -> Result<(), Failure> {
-    use lexopt::Arg::{Long, Short, Value};
-    let (mut words, mut folder, mut from) = (Vec::new(), None, None);
-    let mut once = Once::default();
-    while let Some(argument) = parser.next()? {
-        if let Long(name) = argument {
-            once.note(name)?;
+    let mut given = Given::default();
+    let word = |to: &mut Given, word: &OsStr| {
+        let takes = to.words.len() < 2;
+        if takes {
+            to.words.push(word.to_string_lossy().into_owned());
         }
-        match argument {
-            Short('h') | Long("help") => {
-                return Ok(out.write_all(help(program).as_bytes())?);
-            }
-            Long("out") => {
-                let value = parser.value()?;
-                if value.is_empty() {
-                    return Err(Usage("--out needs a folder".to_owned()).into());
-                }
-                folder = Some(PathBuf::from(value));
-            }
-            Long("from") => from = Some(parser.value()?.to_string_lossy().into_owned()),
-            Value(word) if words.len() < 2 => words.push(word.to_string_lossy().into_owned()),
-            other => return Err(unknown(&other, OPTIONS)),
-        }
+        Ok(takes)
+    };
+    if !read(parser, OPTIONS, &mut given, word)? {
+        return Ok(out.write_all(help(program).as_bytes())?);
     }
+    let Given { words, folder, from } = given;
     let name = words.first().map_or("", String::as_str);
     let Some(language) = Language::from_name(name) else {
         let known = Language::ALL.map(Language::name).join(", ");

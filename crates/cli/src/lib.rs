@@ -6,6 +6,8 @@
 #[cfg(feature = "load")]
 mod capacity;
 mod codegen;
+#[cfg(target_os = "linux")]
+mod first;
 mod generate;
 #[cfg(feature = "load")]
 pub mod load;
@@ -15,7 +17,7 @@ pub mod schema;
 mod schemas;
 mod serve;
 #[cfg(target_os = "linux")]
-mod upgrade;
+pub mod upgrade;
 
 use std::ffi::OsString;
 use std::io::{self, Write};

@@ -1,7 +1,7 @@
 //! The options of a command: their help, their values, and errors about them.
 
 use std::collections::BTreeSet;
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::fmt::Write;
 use std::io;
 use std::ops::RangeInclusive;
@@ -86,6 +86,11 @@ impl Given<'_> {
         T::Err: std::fmt::Display,
     {
         value(self.parser, self.name)
+    }
+
+    /// Its value as it was given, such as the path of a file.
+    pub fn text(&mut self) -> Result<OsString, Failure> {
+        Ok(self.parser.value()?)
     }
 
     /// Its value, which must be in a range.

@@ -9,6 +9,8 @@ use lexopt::Arg::{Long, Short};
 use playfield_server::config::{Group, keys, setting_of};
 use playfield_server::{Config, Running, Server, log_to_stderr, renamed, settings};
 
+#[cfg(target_os = "linux")]
+use crate::first;
 use crate::options::{Failure, Once, Usage, text_or_true, unknown_among};
 
 /// The exit status of a program that a second signal ends.
@@ -89,19 +91,29 @@ pub(crate) fn run(
     #[cfg(target_os = "linux")]
     crate::upgrade::hold_signal()?;
     let running = make(config)?.start()?;
-    let stopper = running.stopper();
-    let is_stopping = AtomicBool::new(false);
+    let (stopper, handle) = (running.stopper(), running.handle());
+    let (is_stopping, node) = (AtomicBool::new(false), handle.clone());
     let stop = move || {
+        #[cfg(target_os = "linux")]
+        if node.is_replaced() && first::is_this() {
+            return first::end_others();
+        }
         if is_stopping.swap(true, Ordering::Relaxed) { exit_at_once() } else { stopper.stop() }
     };
     ctrlc::set_handler(stop).map_err(io::Error::other)?;
     // A node serves without it, too.
     #[cfg(target_os = "linux")]
-    let _orders = crate::upgrade::Orders::take(&running.handle())
+    let orders = crate::upgrade::Orders::take(&handle)
         .inspect_err(|error| log::warn!("`upgrade` does not reach this process: {error}"));
     // A node keeps serving if its output can't be written.
     let _ = announce(&running, out);
-    Ok(running.wait()?)
+    let ended = running.wait();
+    #[cfg(target_os = "linux")]
+    if handle.is_replaced() && first::is_this() {
+        drop(orders);
+        return Ok(first::stay()?);
+    }
+    Ok(ended?)
 }
 
 /// Prints the addresses that a node listens on.

@@ -11,23 +11,31 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
 
-use lexopt::Arg::{Long, Short};
 use nix::sys::signal::{SigSet, Signal};
 use playfield_server::{NodeHandle, Upgrade};
 
-use crate::options::{Failure, Once, Opt, Usage, describe, unknown};
+use crate::options::{Failure, Setter, describe, read, set};
 
-const OPTIONS: &[Opt] = &[
-    Opt {
-        name: "pid",
-        value: "PID",
-        help: "the process to be replaced; not needed if only one of this user runs",
-    },
-    Opt {
-        name: "binary",
-        value: "FILE",
-        help: "the file of the new program; else that of the running one, as it is now",
-    },
+/// The content of the arguments.
+#[derive(Default)]
+struct Given {
+    pid: Option<u32>,
+    binary: Option<PathBuf>,
+}
+
+const OPTIONS: &[Setter<Given>] = &[
+    Setter::new(
+        "pid",
+        "PID",
+        "the process to be replaced; not needed if only one of this user runs",
+        |to, given| set(&mut to.pid, given.value().map(Some)),
+    ),
+    Setter::new(
+        "binary",
+        "FILE",
+        "the file of the new program; else that of the running one, as it is now",
+        |to, given| set(&mut to.binary, Ok(Some(fs::canonicalize(given.text()?)?))),
+    ),
 ];
 
 /// The longest wait for an upgrade.
@@ -44,7 +52,7 @@ the state of a room, the old one goes on, and this says why. `kill -USR2 PID` do
 
 Options:
 {}",
-        describe(OPTIONS)
+        describe(OPTIONS.iter().map(|setter| &setter.opt))
     )
 }
 
@@ -54,48 +62,67 @@ pub(crate) fn run(
     program: &str,
     out: &mut dyn Write,
 ) -> Result<(), Failure> {
-    let (mut pid, mut binary, mut once) = (None, None, Once::default());
-    while let Some(argument) = parser.next()? {
-        match argument {
-            Short('h') | Long("help") => return Ok(out.write_all(help(program).as_bytes())?),
-            Long("pid") => {
-                once.note("pid")?;
-                let text = parser.value()?.to_string_lossy().into_owned();
-                let number = text.parse::<u32>();
-                let wrong = |_| Usage(format!("--pid {text:?}: give the number of a process"));
-                pid = Some(number.map_err(wrong)?);
-            }
-            Long("binary") => {
-                once.note("binary")?;
-                binary = Some(fs::canonicalize(parser.value()?)?);
-            }
-            other => return Err(unknown(&other, OPTIONS)),
-        }
+    let mut given = Given::default();
+    if !read(parser, OPTIONS, &mut given, |_, _| Ok(false))? {
+        return Ok(out.write_all(help(program).as_bytes())?);
     }
+    let Given { pid, binary } = given;
     let folder = folder()?;
     let path = match pid {
         Some(pid) => socket(&folder, pid),
         None => only_socket(&folder)?,
     };
-    let answer = ask(&path, binary.as_deref()).map_err(|error| {
-        let text = format!("no process is reached by {}: {error}", path.display());
-        io::Error::new(error.kind(), text)
-    })?;
-    match answer.split_once(' ') {
-        Some(("done", text)) => Ok(writeln!(out, "{text}")?),
-        Some(("failed", text)) => Err(io::Error::other(text).into()),
-        _ => Err(io::Error::other("the process ended before it answered; see its log").into()),
+    match ask(&path, binary.as_deref())? {
+        Answer::Done { text, .. } => Ok(writeln!(out, "{text}")?),
+        Answer::Failed { text } => Err(io::Error::other(text).into()),
     }
 }
 
-fn ask(path: &Path, binary: Option<&Path>) -> io::Result<String> {
-    let mut stream = UnixStream::connect(path)?;
+/// The answer of a process that was to be replaced.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// Another process has taken over.
+    Done {
+        /// Its id.
+        pid: u32,
+        /// For people.
+        text: String,
+    },
+    /// None has, and everything goes on in this one.
+    Failed {
+        /// The reason, for people.
+        text: String,
+    },
+}
+
+/// Has a process of this user replaced by a new one of this program, and waits for that.
+///
+/// # Errors
+/// If the process is not one that serves, or ends before it answers.
+pub fn replace(pid: u32, binary: &Path) -> io::Result<Answer> {
+    ask(&socket(&folder()?, pid), Some(binary))
+}
+
+fn ask(path: &Path, binary: Option<&Path>) -> io::Result<Answer> {
+    let mut stream = UnixStream::connect(path).map_err(|error| {
+        let text = format!("no process is reached by {}: {error}", path.display());
+        io::Error::new(error.kind(), text)
+    })?;
     stream.set_read_timeout(Some(WAIT_MAX))?;
     let binary = binary.map_or(&[][..], |binary| binary.as_os_str().as_bytes());
     stream.write_all(&[binary, b"\n"].concat())?;
-    let mut answer = String::new();
-    BufReader::new(stream).read_line(&mut answer)?;
-    Ok(answer.trim_end().to_owned())
+    let mut line = String::new();
+    BufReader::new(stream).read_line(&mut line)?;
+    let ended = || io::Error::other("the process ended before it answered; see its log");
+    answer_of(line.trim_end()).ok_or_else(ended)
+}
+
+fn answer_of(line: &str) -> Option<Answer> {
+    if let Some(text) = line.strip_prefix("failed ") {
+        return Some(Answer::Failed { text: text.into() });
+    }
+    let (pid, text) = line.strip_prefix("done ")?.split_once(' ')?;
+    Some(Answer::Done { pid: pid.parse().ok()?, text: text.into() })
 }
 
 /// The folder of the sockets of this user's processes. Nobody else can open it.
@@ -198,8 +225,11 @@ fn answer(stream: &UnixStream, node: &NodeHandle) -> io::Result<()> {
     let binary = (!binary.is_empty()).then(|| PathBuf::from(std::ffi::OsString::from_vec(binary)));
     let answer = match node.upgrade(&Upgrade { binary, arguments: None }) {
         Ok(done) => format!(
-            "done process {} has taken over {} rooms and {} sessions; no room ran for {:.1?}",
-            done.pid, done.rooms, done.sessions, done.pause
+            "done {pid} process {pid} has taken over {} rooms and {} sessions; no room ran for {:.1?}",
+            done.rooms,
+            done.sessions,
+            done.pause,
+            pid = done.pid,
         ),
         Err(error) => format!("failed {}", error.to_string().replace('\n', " ")),
     };
