@@ -35,6 +35,13 @@ const TESTS: &[(&str, fn())] = &[
     ("it_serves_until_it_is_stopped", it_serves_until_it_is_stopped),
     #[cfg(target_os = "linux")]
     ("it_is_replaced_by_a_new_process_of_it", it_is_replaced_by_a_new_process_of_it),
+    #[cfg(target_os = "linux")]
+    (
+        "the_first_process_of_a_container_stays_for_its_successors",
+        the_first_process_of_a_container_stays_for_its_successors,
+    ),
+    #[cfg(target_os = "linux")]
+    ("a_save_in_dev_keeps_the_match", a_save_in_dev_keeps_the_match),
     ("a_room_that_prints_is_served", a_room_that_prints_is_served),
     ("a_log_that_cannot_be_written_ends_nothing", a_log_that_cannot_be_written_ends_nothing),
     ("a_node_that_fails_says_so_in_its_status", a_node_that_fails_says_so_in_its_status),
@@ -87,7 +94,10 @@ fn start() -> ExitCode {
 }
 
 fn server() -> Server {
-    let server = Server::new().room::<Trouble>("trouble");
+    let server = match std::env::var(CHANGED) {
+        Ok(_) => Server::new().room::<changed::Trouble>("trouble"),
+        Err(_) => Server::new().room::<Trouble>("trouble"),
+    };
     let server = match std::env::var(SHELF_BUILD).as_deref() {
         Ok("old") => server.room::<older::Shelf>("shelf"),
         Ok(_) => server.room::<newer::Shelf>("shelf"),
@@ -106,6 +116,21 @@ fn server() -> Server {
 /// The variables with the build of a persistent room type, and the file of its store.
 const SHELF_BUILD: &str = "SHELF_BUILD";
 const SHELF_STORE: &str = "SHELF_STORE";
+
+/// The variable that gives the rooms of [`Trouble`] another state.
+const CHANGED: &str = "TROUBLE_CHANGED";
+
+mod changed {
+    use playfield::prelude::*;
+
+    #[derive(State, Default)]
+    pub(super) struct Trouble {
+        joined: String,
+    }
+
+    #[room()]
+    impl Room for Trouble {}
+}
 
 mod older {
     use playfield::prelude::*;
@@ -751,6 +776,107 @@ fn it_is_replaced_by_a_new_process_of_it() {
     for pid in third.filter_map(Pid::from_raw) {
         kill_process(pid, Signal::TERM).expect("it runs");
     }
+}
+
+/// In a container of the user's own, where the system allows one.
+#[cfg(target_os = "linux")]
+fn the_first_process_of_a_container_stays_for_its_successors() {
+    let within = |script: &str| {
+        let mut command = Command::new("unshare");
+        command.args(["-Urpf", "--mount-proc", "--kill-child", "sh", "-c", script, "sh"]);
+        command.arg(std::env::current_exe().expect("this program has a path"));
+        command
+    };
+    if !within("true").output().is_ok_and(|output| output.status.success()) {
+        println!("left out: no container can be made here");
+        return;
+    }
+    // Beside the first process, a shell has it replaced twice, and ends what then serves.
+    let script = r#"
+        (for number in 1 2; do
+            until "$1" upgrade 2>/dev/null; do sleep 0.05; done
+        done; kill 1) & exec "$1" serve --listen=127.0.0.1:0"#;
+    let mut container = within(script);
+    let folder = std::env::temp_dir().join(format!("playfield-first-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).expect("a folder");
+    let output = container.env("TMPDIR", &folder).output().expect("it can be run");
+    let said = text(&output.stdout);
+    assert!(output.status.success(), "{said}{}", text(&output.stderr));
+    assert_eq!(said.matches(" has taken over 0 rooms").count(), 2, "{said}");
+    assert_eq!(said.matches("listening on ").count(), 3, "{said}");
+    std::fs::remove_dir_all(&folder).expect("it is there");
+}
+
+/// In place of cargo: it makes the server, a script, of `src/main.rs`.
+#[cfg(target_os = "linux")]
+const CARGO: &str = r#"#!/bin/sh
+if grep -q wrong src/main.rs; then exit 101; fi
+rm -f made; cp src/main.rs made
+echo "{\"target\":{\"name\":\"game\"},\"executable\":\"$PWD/made\"}"
+"#;
+
+/// Each build is this program, in a script that differs.
+#[cfg(target_os = "linux")]
+fn a_save_in_dev_keeps_the_match() {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    let folder = std::env::temp_dir().join(format!("playfield-dev-match-{}", std::process::id()));
+    std::fs::create_dir_all(folder.join("src")).expect("a folder");
+    std::fs::write(folder.join("Cargo.toml"), "").expect("a file");
+    let save = |name: &str, text: &str| {
+        let new = folder.join("new");
+        std::fs::write(&new, text).expect("a file");
+        let runs = std::fs::Permissions::from_mode(0o755);
+        std::fs::set_permissions(&new, runs).expect("a program");
+        std::fs::rename(new, folder.join(name)).expect("a place");
+    };
+    let build = |what: &str| {
+        let this = std::env::current_exe().expect("this program has a path");
+        save("src/main.rs", &format!("#!/bin/sh\n{what}\nexec {} \"$@\"\n", this.display()));
+    };
+    save("cargo", CARGO);
+    build("# the first");
+    let mut dev = Command::new(env!("CARGO_BIN_EXE_playfield"))
+        .args(["dev", "--console", "off", "--", "serve", "--listen", "127.0.0.1:0", "--shards=2"])
+        .current_dir(&folder)
+        .env("CARGO", folder.join("cargo"))
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("it can be run");
+    let mut lines = BufReader::new(dev.stdout.take().expect("it is piped")).lines();
+    let mut says = |what: &str| {
+        let mut said = lines.by_ref().map(|line| line.expect("text"));
+        said.find(|line| line.starts_with("playfield: ") && line.contains(what))
+            .unwrap_or_else(|| panic!("it says {what:?}"))
+    };
+    let line = says("after the save: build ");
+    let (address, _) = line["playfield: http://".len()..].split_once("/, ").expect("a URL");
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
+    let runtime = runtime.expect("a runtime");
+    let room = runtime.block_on(async {
+        let connection = client::connect(&format!("tcp://{address}")).await?;
+        connection.join_or_create::<Trouble>("trouble", &()).await
+    });
+    let room = room.expect("a room");
+    // A room that was left would answer no more.
+    let plays = || assert_eq!(runtime.block_on(room.request(Print {})).ok(), Some(true));
+    plays();
+    build("# the second");
+    says("; the match goes on");
+    plays();
+    build(&format!("export {CHANGED}=1"));
+    let refused = says("the new build can't go on with the match");
+    assert!(refused.contains("joined") && refused.contains("\"trouble\""), "{refused}");
+    plays();
+    build("wrong");
+    says("the build has failed; the server that was built before runs on");
+    plays();
+    let id = Pid::from_child(&dev);
+    kill_process(id, Signal::INT).expect("it runs");
+    assert!(dev.wait().expect("it ends").success());
+    std::fs::remove_dir_all(&folder).expect("it is there");
 }
 
 fn a_room_that_prints_is_served() {

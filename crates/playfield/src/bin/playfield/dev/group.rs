@@ -35,6 +35,11 @@ impl Group {
         })
     }
 
+    /// The id of the child's process.
+    pub(super) fn id(&self) -> u32 {
+        self.child.id()
+    }
+
     /// Its standard output, once, if that is a pipe.
     pub(super) fn stdout(&mut self) -> Option<std::process::ChildStdout> {
         self.child.stdout.take()

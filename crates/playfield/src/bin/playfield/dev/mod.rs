@@ -21,7 +21,7 @@ use playfield_cli::options::{Failure, Once, Opt, describe, unknown};
 use playfield_server::reach;
 
 use build::{Build, Made, Target};
-use node::{How, Node};
+use node::{How, Node, Outcome};
 use program::Program;
 use types::{TYPES_MAX, Types};
 use watch::Watch;
@@ -72,10 +72,10 @@ fn help() -> String {
         "\
 Usage: playfield dev [OPTIONS] [-- ARGUMENTS OF THE SERVER]
 
-Builds the game in this folder and serves it, and again after each save. The old server runs until
-the new one is built. Pages come from the folder web, so that they need no build. If web has a
-package.json, its script `dev` serves the page, such as Vite, once the server runs. The URL that is
-printed is the page's.
+Builds the game in this folder and serves it, and again after each save. The match goes on: the new
+server takes over the rooms and players of the old one, which runs on if it can't. Pages come from
+the folder web, so that they need no build. If web has a package.json, its script `dev` serves the
+page, such as Vite, once the server runs. The URL that is printed is the page's.
 
 Options:
 {}",
@@ -95,6 +95,8 @@ enum Event {
     Says { number: u64, line: String },
     /// A server has ended.
     Ended { number: u64 },
+    /// A server was replaced by a new build, or was not.
+    Replaced { order: u64, outcome: Outcome },
     /// The page's script has printed a line.
     AppSays { line: String },
     /// The page's script has ended.
@@ -178,6 +180,8 @@ pub(crate) fn run(parser: &mut lexopt::Parser, out: &mut dyn Write) -> Result<()
         node: None,
         program: None,
         begins: None,
+        order: None,
+        has_tls: false,
         writes: None,
         is_stopping: false,
     };
@@ -207,9 +211,23 @@ struct Dev<'a> {
     program: Option<Program>,
     /// The server that was started and does not listen yet.
     begins: Option<Begins>,
+    /// The order to the server to be replaced by a new build.
+    order: Option<Order>,
+    /// Whether the last server has TLS.
+    has_tls: bool,
     /// The program that writes types, and is served then.
     writes: Option<Writes>,
     is_stopping: bool,
+}
+
+/// A server that is being replaced.
+struct Order {
+    number: u64,
+    program: Program,
+    built_in: Duration,
+    began: Instant,
+    /// A later build, which waits until this is over.
+    next: Option<(Program, Duration)>,
 }
 
 /// A program that was built and writes its types.
@@ -238,6 +256,7 @@ impl Dev<'_> {
                 Ok(Event::Typed { number }) => self.typed(number)?,
                 Ok(Event::Says { number, line }) => self.says(number, &line)?,
                 Ok(Event::Ended { number }) => self.ended(number)?,
+                Ok(Event::Replaced { order, outcome }) => self.replaced(order, outcome)?,
                 Ok(Event::AppSays { line }) => self.app_says(&line)?,
                 Ok(Event::AppEnded) => self.app_ended()?,
                 Err(RecvTimeoutError::Timeout) => {}
@@ -320,8 +339,63 @@ impl Dev<'_> {
         self.serve(writes.program, writes.built_in)
     }
 
-    /// Starts the server in place of the one that runs.
+    /// Has a new build serve: it takes over from the server that runs, if there is one.
     fn serve(&mut self, program: Program, built_in: Duration) -> io::Result<()> {
+        if let Some(order) = &mut self.order {
+            order.next = Some((program, built_in));
+            return Ok(());
+        }
+        match &self.node {
+            // One that does not listen yet has no rooms.
+            Some(node) if self.begins.is_none() => {
+                self.count += 1;
+                let (number, began) = (self.count, Instant::now());
+                node.replace(&program.path, number, &self.sender);
+                self.order = Some(Order { number, program, built_in, began, next: None });
+                Ok(())
+            }
+            _ => self.start(program, built_in),
+        }
+    }
+
+    /// An order to the server has an outcome.
+    fn replaced(&mut self, number: u64, outcome: Outcome) -> io::Result<()> {
+        let Some(order) = self.order.take_if(|order| order.number == number) else { return Ok(()) };
+        let Order { program, built_in, began, next, .. } = order;
+        match (outcome, &mut self.node) {
+            (Outcome::Replaced(pid), Some(node)) => {
+                node.pid = pid;
+                self.program = Some(program);
+                let text = format!(
+                    "{}, {} after the save: build {}, hand-over {}; the match goes on",
+                    self.place(),
+                    seconds(self.saved.elapsed()),
+                    seconds(built_in),
+                    seconds(began.elapsed()),
+                );
+                self.say(&text)?;
+            }
+            (Outcome::Refused(why), Some(_)) => {
+                self.say(&format!(
+                    "the new build can't go on with the match, so the server that was built before \
+                     runs on: {why}. Change it and save, or start `playfield dev` again for a new \
+                     match"
+                ))?;
+            }
+            // The newest build is served.
+            _ => {
+                let (program, built_in) = next.unwrap_or((program, built_in));
+                return self.start(program, built_in);
+            }
+        }
+        match next {
+            Some((program, built_in)) => self.serve(program, built_in),
+            None => Ok(()),
+        }
+    }
+
+    /// Starts a server, after the end of the one that runs.
+    fn start(&mut self, program: Program, built_in: Duration) -> io::Result<()> {
         let began = Instant::now();
         self.stop_node()?;
         if self.is_stopping {
@@ -337,24 +411,22 @@ impl Dev<'_> {
 
     /// A server has printed a line.
     fn says(&mut self, number: u64, line: &str) -> io::Result<()> {
-        let address = line.strip_prefix("listening on ").filter(|_| self.is_node(number));
-        let has_tls = line.ends_with(WITH_TLS);
-        let address = address.map(|address| address.strip_suffix(WITH_TLS).unwrap_or(address));
-        let (Some(address), Some(begins)) = (address, self.begins.take_if(|_| address.is_some()))
-        else {
-            return writeln!(self.out, "{line}");
+        let (address, has_tls) = match listening(line) {
+            Some(listening) if self.is_node(number) => listening,
+            _ => return writeln!(self.out, "{line}"),
+        };
+        let Some(begins) = self.begins.take() else {
+            // A server that has taken over listens where the one before it did.
+            return match self.how.listens.as_deref() == Some(address) {
+                true => Ok(()),
+                false => writeln!(self.out, "{line}"),
+            };
         };
         // The page asks the next server at the same port.
-        self.how.listens = Some(address.to_owned());
-        let seconds = |time: Duration| format!("{:.2} s", time.as_secs_f64());
-        // The node of an app serves no page.
-        let place = match &self.app {
-            None => url(address, has_tls),
-            Some(App { url: Some(page), .. }) => page.clone(),
-            Some(_) => format!("the server listens on {address}"),
-        };
+        (self.how.listens, self.has_tls) = (Some(address.to_owned()), has_tls);
         let text = format!(
-            "{place}, {} after the save: build {}, stop {}, start {}",
+            "{}, {} after the save: build {}, stop {}, start {}",
+            self.place(),
             seconds(self.saved.elapsed()),
             seconds(begins.built_in),
             seconds(begins.stopped_in),
@@ -368,6 +440,17 @@ impl Dev<'_> {
         match (&mut self.app, address.rsplit_once(':')) {
             (Some(app), Some((_, port))) => app.start(port, &self.sender),
             _ => Ok(()),
+        }
+    }
+
+    /// The place at which the game is found.
+    fn place(&self) -> String {
+        let address = self.how.listens.as_deref().unwrap_or_default();
+        // The node of an app serves no page.
+        match &self.app {
+            None => url(address, self.has_tls),
+            Some(App { url: Some(page), .. }) => page.clone(),
+            Some(_) => format!("the server listens on {address}"),
         }
     }
 
@@ -442,6 +525,16 @@ fn free(address: &str) -> io::Result<String> {
         other => other?,
     };
     Ok(listener.local_addr()?.to_string())
+}
+
+/// The address in the line by which a server says that it listens, and whether it has TLS.
+fn listening(line: &str) -> Option<(&str, bool)> {
+    let address = line.strip_prefix("listening on ")?;
+    Some((address.strip_suffix(WITH_TLS).unwrap_or(address), line.ends_with(WITH_TLS)))
+}
+
+fn seconds(time: Duration) -> String {
+    format!("{:.2} s", time.as_secs_f64())
 }
 
 /// Why a build that has made several programs, or none, makes no server.

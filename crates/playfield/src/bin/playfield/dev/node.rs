@@ -50,11 +50,24 @@ impl How {
     }
 }
 
-/// A running server.
+/// A running server: its process, and those that have replaced it since.
 pub(super) struct Node {
     group: Group,
     /// The number of this server among those that were started.
     pub(super) number: u64,
+    /// The process that serves.
+    pub(super) pid: u32,
+}
+
+/// The outcome of an order to a server to be replaced by a new build.
+#[derive(Debug)]
+pub(super) enum Outcome {
+    /// This process has taken over the rooms and sessions.
+    Replaced(u32),
+    /// The server goes on, for this reason.
+    Refused(String),
+    /// The server can't be replaced, or has ended.
+    Unreached,
 }
 
 impl Node {
@@ -96,11 +109,38 @@ impl Node {
             }
             let _ = events.send(Event::Ended { number });
         });
-        Ok(Self { group, number })
+        let pid = group.id();
+        Ok(Self { group, number, pid })
+    }
+
+    /// Has it replaced by a new process of this program. [`Event::Replaced`] with `order` follows.
+    pub(super) fn replace(&self, program: &Path, order: u64, events: &SyncSender<Event>) {
+        let (pid, program, events) = (self.pid, program.to_owned(), events.clone());
+        thread::spawn(move || {
+            let outcome = replace(pid, &program);
+            let _ = events.send(Event::Replaced { order, outcome });
+        });
     }
 
     /// Asks it to end.
     pub(super) fn stop(&mut self) {
         self.group.stop();
     }
+}
+
+#[cfg(target_os = "linux")]
+fn replace(pid: u32, program: &Path) -> Outcome {
+    use playfield_cli::upgrade::{Answer, replace};
+
+    match replace(pid, program) {
+        Ok(Answer::Done { pid, .. }) => Outcome::Replaced(pid),
+        Ok(Answer::Failed { text }) => Outcome::Refused(text),
+        Err(_) => Outcome::Unreached,
+    }
+}
+
+/// Elsewhere no process can take over from another.
+#[cfg(not(target_os = "linux"))]
+fn replace(_: u32, _: &Path) -> Outcome {
+    Outcome::Unreached
 }
