@@ -371,6 +371,22 @@ fn bench_resume_verifies_what_it_counts() {
 }
 
 #[test]
+fn bench_upgrade_verifies_what_it_counts() {
+    for (more, status) in [(&[][..], 0), (&["--corrupt-one"], 1)] {
+        let output = playfield(&[&["bench", "upgrade", "--quick", "--json"], more].concat());
+        let lines = text(&output.stdout);
+        assert_eq!(output.status.code(), Some(status), "{lines}{}", text(&output.stderr));
+        let rows: Vec<Value> =
+            lines.lines().map(|line| serde_json::from_str(line).expect("an object")).collect();
+        let names: Vec<_> = rows.iter().map(|row| row["row"].as_str()).collect();
+        assert_eq!(names, [Some("upgrades"), Some("freeze"), Some("thaw")]);
+        assert!(rows.iter().all(|row| row["verified"] == (status == 0)), "{lines}");
+        assert!(rows[0]["upgrades"] == 2 && rows[0]["snapshots"] == 0, "{lines}");
+        assert!(rows[0]["pause_ms_p50"].as_f64() > Some(0.0), "{lines}");
+    }
+}
+
+#[test]
 fn bench_connections_verifies_what_it_counts() {
     for suite in ["connections", "heartbeat", "soak"] {
         let rounds = if suite == "soak" { "--beats=500" } else { "--rounds=2" };

@@ -349,6 +349,11 @@ impl Links {
         self.unfinished.push(client);
     }
 
+    /// Has a client without a connection connect in this turn.
+    pub(crate) fn connect(&mut self, client: usize) {
+        self.again.push(client);
+    }
+
     /// Closes a connection, if there is one.
     pub(crate) fn close(&mut self, client: usize) {
         let link = &mut self.all[client];

@@ -18,6 +18,7 @@ mod rooms;
 mod store;
 mod sync;
 mod tls;
+mod upgrade;
 mod websocket;
 mod worlds;
 
@@ -38,6 +39,7 @@ pub const SUITES: &[&dyn Command] = &[
     &jwt::SUITE,
     &attacks::SUITE,
     &resume::SUITE,
+    &upgrade::SUITE,
     &connections::CONNECTIONS,
     &connections::HEARTBEAT,
     &connections::SOAK,
@@ -63,4 +65,5 @@ pub const ROLES: &[Role] = &[
     resume::ROLE,
     rooms::ROLE,
     tls::ROLE,
+    upgrade::ROLE,
 ];
