@@ -19,6 +19,7 @@ mod deferred_output;
 mod error;
 mod fences;
 pub mod frozen;
+mod hash;
 mod key;
 mod life;
 mod memory_store;

@@ -1,7 +1,6 @@
 //! A persistent room: when it is saved, and who waits for that.
 
 use std::future::ready;
-use std::hash::{DefaultHasher, Hasher as _};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -15,6 +14,7 @@ use crate::context_state::{Asked, PENDING_MAX};
 use crate::copies::keep_copy;
 use crate::frozen::FROZEN_BYTES_MAX;
 use crate::frozen::parts::{self, Time};
+use crate::hash::hash;
 use crate::{
     Completion, Error, Fence, InternalMessage, Loaded, Opened, Room, RoomOutput, Stage, Store,
     StoreError, StoreErrorKind, Stored, Undone,
@@ -101,21 +101,8 @@ struct InFlight {
 pub(super) struct Print(u64, usize);
 
 impl Print {
-    /// Several GB/s, since the room's shard waits for it. It finds changes, not forgery; the bytes
-    /// have checksums of another kind in them.
     pub(super) fn of(bytes: &[u8]) -> Self {
-        const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
-        let mut lanes = [1_u64, 2, 3, 4];
-        let (blocks, rest) = bytes.as_chunks::<32>();
-        for block in blocks {
-            for (lane, word) in lanes.iter_mut().zip(block.as_chunks::<8>().0) {
-                *lane = (*lane ^ u64::from_le_bytes(*word)).wrapping_mul(FACTOR).rotate_left(29);
-            }
-        }
-        let mut hasher = DefaultHasher::new();
-        lanes.iter().for_each(|lane| hasher.write_u64(*lane));
-        hasher.write(rest);
-        Self(hasher.finish(), bytes.len())
+        Self(hash(bytes), bytes.len())
     }
 }
 
