@@ -17,6 +17,7 @@ pub(crate) struct Arguments {
     criteria: Vec<Ident>,
     creation: Option<Ident>,
     one_per_user: Option<Ident>,
+    record: Option<Ident>,
     tick_hz: Option<LitInt>,
     sync_hz: Option<LitInt>,
     capacity: Option<LitInt>,
@@ -36,7 +37,7 @@ pub(crate) struct Arguments {
 const OPTIONS: &str = "messages(…), events(…), internal(…), asks(…), tick_hz = …, sync_hz = …, \
                        capacity = …, empty_ms = …, closing_ms = …, join_wait_ms = …, \
                        joins_waiting_max = …, reply_ms = …, silence_ms = …, round_trip_ms = …, \
-                       grace_ms = …, persist = …, creation = …, one_per_user = …, \
+                       grace_ms = …, persist = …, creation = …, one_per_user = …, record = …, \
                        criteria(…)";
 
 impl Parse for Arguments {
@@ -69,6 +70,7 @@ impl Arguments {
             "criteria" => criteria(input, &name, &mut self.criteria),
             "creation" => choice(input, &name, &mut self.creation, ["anyone", "server"]),
             "one_per_user" => choice(input, &name, &mut self.one_per_user, ["take_over", "refuse"]),
+            "record" => choice(input, &name, &mut self.record, ["always", "never"]),
             "tick_hz" => number(input, &name, &mut self.tick_hz, 0..=1_000),
             "sync_hz" => number(input, &name, &mut self.sync_hz, 0..=1_000),
             "capacity" => number(input, &name, &mut self.capacity, 1..=1_000_000),
@@ -499,6 +501,11 @@ fn settings(rt: &TokenStream, arguments: &Arguments) -> TokenStream {
         Some(word) if word == "refuse" => quote!(Refuse),
         Some(_) => quote!(TakeOver),
     };
+    let record = match &arguments.record {
+        None => quote!(Failures),
+        Some(word) if word == "never" => quote!(Never),
+        Some(_) => quote!(Always),
+    };
     let creation = if by_server { quote!(Server) } else { quote!(Anyone) };
     quote! {
         #rt::Settings {
@@ -516,6 +523,7 @@ fn settings(rt: &TokenStream, arguments: &Arguments) -> TokenStream {
             persist_s: #persist_s,
             creation: #rt::CreatedBy::#creation,
             one_per_user: #rt::OnePerUser::#one_per_user,
+            record: #rt::Record::#record,
         }
     }
 }

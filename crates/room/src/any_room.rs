@@ -10,13 +10,14 @@ use playfield_wire::message::MessageRef;
 use playfield_wire::{ErrorCode, Format, RequestNumber};
 
 use crate::frozen::{FreezeError, FrozenWriter, InFlight};
+use crate::recording::Recorder;
 use crate::{
     Claims, EndReason, Error, LeaveReason, Link, Message, Operation, Player, Reservation,
     RoomOutput, SeatFor, Sender, Stage, StoreError, Undone,
 };
 
 /// A player who wants to join.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entrant {
     /// The receiver of all that is sent to the player.
     pub link: Link,
@@ -315,6 +316,27 @@ pub trait AnyRoom: Send {
     fn whole(&self, out: &mut Vec<u8>) -> bool {
         let _ = out;
         false
+    }
+
+    /// Returns a hash of its state as it is now, of its random numbers and of its next timer, which
+    /// is equal for rooms that go on alike; `None` if it has none now.
+    fn state_hash(&self) -> Option<u64> {
+        None
+    }
+
+    /// Writes all that it is as of its last sync, with the work in flight, for a
+    /// [replay](crate::recording::Replay). It goes on as if nothing had happened.
+    ///
+    /// # Errors
+    /// If it has ended or ends, or if players wait to join, or for a save.
+    fn capture(&mut self, form: &mut FrozenWriter) -> Result<(), FreezeError> {
+        let _ = form;
+        Err(FreezeError::Unsupported)
+    }
+
+    /// Its recorder, if it has one.
+    fn recorder(&mut self) -> Option<&mut Recorder> {
+        None
     }
 
     /// Syncs, and writes all that it is, for [`RoomType::thaw`](crate::RoomType::thaw). The host

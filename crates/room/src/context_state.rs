@@ -120,6 +120,14 @@ impl Asked {
         matches!(self, Self::Outcome(_))
     }
 
+    /// The message of one that waits until the state is on disk.
+    pub(crate) fn as_saved(&self) -> Option<&InternalMessage> {
+        match self {
+            Self::Saved(message) => Some(message),
+            Self::Outcome(_) => None,
+        }
+    }
+
     pub(crate) fn message(self, outcome: Result<()>) -> InternalMessage {
         match self {
             Self::Saved(message) => message,

@@ -30,6 +30,7 @@ mod output;
 mod player;
 mod random;
 pub mod rate;
+pub mod recording;
 mod reservation;
 mod room;
 mod room_type;
@@ -56,7 +57,7 @@ pub use life::{EndReason, LeaveReason, Stage, Undone};
 pub use memory_store::MemoryStore;
 pub use message::{
     Answer, AskId, AskOf, Asks, CreatedBy, EventOf, Handle, Internal, InternalOf, MessageOf, On,
-    OnePerUser, RATE_MULTIPLE, REFUSALS_MIN, Settings,
+    OnePerUser, RATE_MULTIPLE, REFUSALS_MIN, Record, Settings,
 };
 pub use new_room::{Founder, InRoom, NewRoom, RoomBuilder};
 pub use operation::Operation;
@@ -80,8 +81,8 @@ pub use timers::{TIMER_PERIOD_MIN, TimerId};
 pub mod __rt {
     pub use crate::message::{Call, Declared, answered, call, new_name, take, unknown};
     pub use crate::{
-        Accepts, AskId, Asks, Context, CreatedBy, Emits, Internal, Message, OnePerUser, Result,
-        Room, RoomInterface, Settings, schema as room_schema,
+        Accepts, AskId, Asks, Context, CreatedBy, Emits, Internal, Message, OnePerUser, Record,
+        Result, Room, RoomInterface, Settings, schema as room_schema,
     };
     pub use playfield_state::__rt::*;
     pub use playfield_state::MessageRate;

@@ -218,6 +218,22 @@ pub struct Settings {
     pub creation: CreatedBy,
     /// The rule for a user who joins and is in the room already. Default: both are there.
     pub one_per_user: OnePerUser,
+    /// The part of a room's life that a node records, if it has a folder for that. Default: its
+    /// last minutes, if it fails.
+    pub record: Record,
+}
+
+/// The part of a room's life that is [recorded](crate::recording).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Record {
+    /// The last minutes before the room fails, or a handler returns an internal error; and what is
+    /// asked for.
+    #[default]
+    Failures,
+    /// All of it.
+    Always,
+    /// Nothing: recordings have all that players send.
+    Never,
 }
 
 /// The rule for a user who joins a room and is there already, by another session; or, where a node
@@ -262,6 +278,7 @@ impl Default for Settings {
             persist_s: 0,
             creation: CreatedBy::Anyone,
             one_per_user: OnePerUser::No,
+            record: Record::Failures,
         }
     }
 }

@@ -14,6 +14,8 @@ pub enum Operation {
     },
     /// Refuses further players, or lets them join again.
     Lock(bool),
+    /// Records the room in a file, or ends that: see [`Recorder`](crate::recording::Recorder).
+    Record(bool),
     /// Sends an event.
     Emit {
         /// The event's position in the room type's declaration.

@@ -52,6 +52,7 @@ use crate::{Context, EndReason, LeaveReason, Player, Result};
 /// | `criteria(a, b)` | none | fields of [`Options`](Self::Options): `join_or_create` picks only rooms in which they are equal |
 /// | `creation = server` | `anyone` | who may create such rooms: clients can't if it is `server`, see [`CreatedBy`](crate::CreatedBy) |
 /// | `one_per_user = refuse` | both are there | what happens when a user joins who is there already: `take_over` or `refuse`, see [`OnePerUser`](crate::OnePerUser) |
+/// | `record = always` | the last minutes, if it fails | what a node with the setting `recordings.folder` records of such rooms: `always` or `never`, see [`Record`](crate::Record) |
 /// | `tick_hz = 30` | 0 | calls of [`tick`](Self::tick) per second, up to 1,000; 0 = never |
 /// | `sync_hz = 20` | `tick_hz`, or 20 if that is 0 | patches per second to each player, up to 1,000; 0 = only after [`Context::sync_now`] |
 /// | `capacity = 64` | 64 | most players, 1 to 1,000,000 |

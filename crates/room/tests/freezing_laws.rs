@@ -17,7 +17,7 @@ use crate::support::{Host, Output, room_named};
 
 /// One input.
 #[derive(Clone, Debug)]
-enum Input {
+pub(crate) enum Input {
     /// Freezes the room, or syncs it. What follows must not tell.
     Freeze,
     Join(Format, u8),
@@ -82,7 +82,7 @@ fn acts() -> impl Strategy<Value = Act> {
     ]
 }
 
-fn inputs() -> impl Strategy<Value = Vec<Input>> {
+pub(crate) fn inputs() -> impl Strategy<Value = Vec<Input>> {
     let player = 1..9_u8;
     let format = proptest::sample::select(&Format::ALL);
     let input = prop_oneof![
@@ -112,15 +112,15 @@ type Bodies = (Option<Vec<u8>>, Vec<u8>, Option<u64>);
 
 /// All that a room shows.
 #[derive(Debug, Default, PartialEq)]
-struct Shown {
-    outputs: Vec<Output>,
+pub(crate) struct Shown {
+    pub(crate) outputs: Vec<Output>,
     facts: Vec<String>,
     bodies: Vec<Bodies>,
     saves: Option<Vec<u8>>,
 }
 
-struct Play {
-    host: Host,
+pub(crate) struct Play {
+    pub(crate) host: Host,
     store: MemoryStore,
     freezes: bool,
     froze: usize,
@@ -133,7 +133,7 @@ struct Play {
 }
 
 impl Play {
-    fn new(seed: u64, freezes: bool) -> Self {
+    pub(crate) fn new(seed: u64, freezes: bool) -> Self {
         let store = MemoryStore::new();
         let kept = Some(("key", std::sync::Arc::new(store.clone()) as _));
         let host = Host::create_kept(RoomType::of::<Park>("test"), seed, &[], kept).unwrap();
@@ -197,7 +197,7 @@ impl Play {
         self.host.message(PlayerId(player.into()), index, &payload, request);
     }
 
-    fn take(&mut self, input: &Input) {
+    pub(crate) fn take(&mut self, input: &Input) {
         let player = |player: u8| PlayerId(player.into());
         let (at, host) = (self.host.at, &mut self.host);
         match *input {
@@ -243,7 +243,7 @@ impl Play {
         }
     }
 
-    fn note(&mut self, shown: &mut Shown) {
+    pub(crate) fn note(&mut self, shown: &mut Shown) {
         let room = &mut self.host.room;
         let facts =
             (room.summary(), room.wake_at(), room.version(), room.stage(), room.wants_sync());
@@ -273,7 +273,7 @@ fn play(seed: u64, inputs: &[Input], freezes: bool) -> (Shown, usize) {
     (shown, play.froze)
 }
 
-fn cases() -> u32 {
+pub(crate) fn cases() -> u32 {
     std::env::var("PLAYFIELD_LAW_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(64)
 }
 

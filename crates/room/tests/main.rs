@@ -15,6 +15,8 @@ mod lasting;
 mod macros;
 mod names;
 mod rates;
+mod recording;
+mod recording_laws;
 mod replies;
 mod round_trips;
 mod schemas;

@@ -317,6 +317,14 @@ impl<R: Room> AnyRoom for RoomCore<R> {
         self.write_whole(out)
     }
 
+    fn state_hash(&self) -> Option<u64> {
+        self.hash_now()
+    }
+
+    fn capture(&mut self, form: &mut FrozenWriter) -> Result<(), FreezeError> {
+        self.capture_now(form)
+    }
+
     fn operate(
         &mut self,
         at: Duration,

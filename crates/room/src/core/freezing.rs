@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use playfield_state::__rt::Save;
 use playfield_state::{Bytes, describe_type, save_kept};
 
 use super::guard::guard;
@@ -32,27 +33,60 @@ impl<R: Room> RoomCore<R> {
             return Err(FreezeError::Busy(work));
         }
         self.sync(at, out);
-        let mark = self.mark();
-        let Some(Live { state, tracker, kept }) = &mut self.live else {
-            return Err(FreezeError::Ended);
-        };
-        let (mut save, mut slots) = (Vec::new(), Vec::new());
-        // The comparison of custom keys is user code.
-        let written = guard(|| {
-            save_kept(state, mark, kept, &mut save);
-            tracker.put_slots(&mut slots);
-        });
-        if let Err(panic) = written {
+        if let Err(panic) = self.write_room(form, false) {
             self.fail(&panic, out);
             return Err(FreezeError::Ended);
         }
-        self.write_parts(form);
-        form.part(Part::State, |out| out.append(&mut save));
-        form.part(Part::Slots, |out| out.append(&mut slots));
+        if self.live.is_none() {
+            return Err(FreezeError::Ended);
+        }
         if let Some(saving) = &mut self.saving {
             saving.disown(self.context.now);
         }
         Ok(())
+    }
+
+    /// Writes the room as it is after a sync, with the work in flight, from which a replay goes on.
+    pub(super) fn capture_now(&mut self, form: &mut FrozenWriter) -> Result<(), FreezeError> {
+        if !self.is_open() || self.has_failed() {
+            return Err(FreezeError::Ended);
+        }
+        let work = self.work_in_flight();
+        let is_held = work.is_opening || work.joins > 0 || !self.context.holds.is_empty();
+        let is_asked = || self.saving.as_ref().is_some_and(|saving| !saving.is_captured());
+        if is_held || !self.deferred.is_empty() || is_asked() {
+            return Err(FreezeError::Busy(work));
+        }
+        self.write_room(form, true).map_err(|panic| {
+            self.failure = Some(panic);
+            FreezeError::Ended
+        })
+    }
+
+    /// Writes the state and all other parts. The error is the text of a panic.
+    fn write_room(&mut self, form: &mut FrozenWriter, with_work: bool) -> Result<(), String> {
+        let mark = self.mark();
+        let Some(Live { state, tracker, kept }) = &mut self.live else { return Ok(()) };
+        let (mut save, mut slots) = (Vec::new(), Vec::new());
+        // The comparison of custom keys is user code.
+        guard(|| {
+            save_kept(state, mark, kept, &mut save);
+            tracker.put_slots(&mut slots);
+        })?;
+        self.write_parts(form, with_work);
+        form.part(Part::State, |out| out.append(&mut save));
+        form.part(Part::Slots, |out| out.append(&mut slots));
+        Ok(())
+    }
+
+    /// The work in flight.
+    fn pending(&self, message: impl FnMut(&InternalMessage) -> parts::Message) -> parts::Pending {
+        let tasks = self.context.tasks.iter().map(|(task, name)| (*task, (*name).to_owned()));
+        parts::Pending {
+            tasks: tasks.collect(),
+            replying: self.context.replying.clone(),
+            save: self.saving.as_ref().and_then(|saving| saving.capture(message)),
+        }
     }
 
     pub(super) fn freeze_after_now(
@@ -113,6 +147,14 @@ impl<R: Room> RoomCore<R> {
         if !self.begin(at, out) || !self.is_open() {
             return;
         }
+        if std::mem::take(&mut self.replays) {
+            // Nothing was lost, and its save is open: it only lacks what keyframes leave out.
+            if <R as Save>::SKIPS {
+                self.act(out, |room, cx| room.moved(cx));
+                self.follow_effects(out);
+            }
+            return;
+        }
         self.act(out, |room, cx| room.moved(cx));
         self.context.lost.clear();
         self.note_changes_if_any();
@@ -122,7 +164,7 @@ impl<R: Room> RoomCore<R> {
     }
 
     /// Writes all parts but the state.
-    fn write_parts(&self, form: &mut FrozenWriter) {
+    fn write_parts(&self, form: &mut FrozenWriter, with_work: bool) {
         let Self { context, settings, seats, .. } = self;
         let RoomSummary { locked, private, key, is_code, metadata, .. } = &context.summary;
         form.value(
@@ -153,6 +195,7 @@ impl<R: Room> RoomCore<R> {
         let timers = context.timers.freeze(|message| messages.note(message));
         let saving = self.saving.as_ref();
         let saving = saving.map(|saving| saving.freeze(|message| messages.note(message)));
+        let pending = with_work.then(|| self.pending(|message| messages.note(message)));
         form.value(Part::Messages, &messages.types);
         form.value(Part::Timers, &timers);
         form.value(
@@ -177,6 +220,9 @@ impl<R: Room> RoomCore<R> {
         form.value(Part::Rates, &context.freeze_rates());
         if let Some(saving) = saving {
             form.value(Part::Saving, &saving);
+        }
+        if let Some(pending) = pending {
+            form.value(Part::Pending, &pending);
         }
     }
 }

@@ -71,6 +71,8 @@ pub(crate) struct RoomCore<R: Room> {
     /// Why it never opened, or failed.
     why_not_open: Option<Error>,
     reply: Vec<u8>,
+    /// It was made of a keyframe of a recording, and nothing was called yet.
+    replays: bool,
 }
 
 /// The parts of a room that exist until its end.
@@ -158,6 +160,7 @@ impl<R: Room> RoomCore<R> {
             why_over: None,
             why_not_open: None,
             reply: Vec::new(),
+            replays: false,
         };
         room.reserve_first(reserved)?;
         Ok(room)

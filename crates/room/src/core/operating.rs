@@ -7,7 +7,9 @@ use playfield_wire::ErrorCode;
 
 use super::RoomCore;
 use super::guard::guard;
-use crate::{Error, EventHeader, Operation, Player, Result, Room, RoomOutput};
+use crate::frozen::parts;
+use crate::hash::hash;
+use crate::{AnyRoom as _, Error, EventHeader, Operation, Player, Result, Room, RoomOutput};
 
 impl<R: Room> RoomCore<R> {
     /// Appends all of the state as a save; `false` if it has none now.
@@ -15,6 +17,20 @@ impl<R: Room> RoomCore<R> {
         // A panic in the code of a type must not take the shard with it.
         let Some(state) = self.state() else { return false };
         guard(|| playfield_state::save_to(state, out)).is_ok()
+    }
+
+    /// A hash of the state, and of all that decides what the room does next.
+    pub(super) fn hash_now(&self) -> Option<u64> {
+        let mut bytes = Vec::new();
+        if !self.write_whole(&mut bytes) {
+            return None;
+        }
+        let parts::Random { room, ids } = self.context.freeze_random();
+        bytes.extend([room, ids].concat());
+        let wake_at = self.wake_at().map_or(0, |at| at.as_nanos() as u64);
+        let numbers = [self.context.tick, self.context.version, self.next_player, wake_at];
+        bytes.extend(numbers.into_iter().flat_map(u64::to_le_bytes));
+        Some(hash(&bytes))
     }
 
     pub(super) fn operate_now(
@@ -31,6 +47,11 @@ impl<R: Room> RoomCore<R> {
             Operation::Kick { player, text } => {
                 self.seated(player)?;
                 self.act(out, |_, cx| cx.kick(player, text)).ok_or_else(over)?;
+            }
+            Operation::Record(_) => {
+                let text = "the room can't be recorded: set recordings.folder, and its type must \
+                            not have `record = never`";
+                return Err(Error::new(ErrorCode::Refused, text));
             }
             Operation::Lock(locked) => self.context.summary.locked = locked,
             Operation::Emit { event, payloads, to } => {

@@ -133,10 +133,7 @@ impl Saving {
         &self,
         mut message: impl FnMut(&InternalMessage) -> parts::Message,
     ) -> parts::Saving {
-        let asked = self.asked.iter().filter_map(|asked| match asked {
-            Asked::Saved(asked) => Some(message(asked)),
-            Asked::Outcome(_) => None,
-        });
+        let asked = self.asked.iter().filter_map(Asked::as_saved).map(&mut message);
         parts::Saving {
             on_disk: self.on_disk.map(|Print(hash, bytes)| [hash, bytes as u64]),
             changed_since: self.changed_since.map(Time),
@@ -175,9 +172,62 @@ impl Saving {
         Ok(())
     }
 
+    /// Returns whether [`capture`](Self::capture) has all.
+    pub(super) fn is_captured(&self) -> bool {
+        let waiting = self.in_flight.as_ref().map_or(&[][..], |save| &save.asked);
+        self.reopening.is_none() && !self.asked.iter().chain(waiting).any(Asked::is_once)
+    }
+
+    /// Returns what a replay needs to go on at any time; `None` while someone waits for the outcome
+    /// of a save, or the save is being opened again.
+    pub(super) fn capture(
+        &self,
+        mut message: impl FnMut(&InternalMessage) -> parts::Message,
+    ) -> Option<parts::OpenSave> {
+        if !self.is_captured() {
+            return None;
+        }
+        let in_flight = self.in_flight.as_ref().map(|save| parts::SaveInFlight {
+            number: save.number,
+            hash: save.print.0,
+            bytes: save.print.1 as u64,
+            changed_since: save.changed_since.map(Time),
+            asked: save.asked.iter().filter_map(Asked::as_saved).map(&mut message).collect(),
+        });
+        let fence = self.fence().map(|Fence(fence)| fence);
+        Some(parts::OpenSave { fence, reopenings: self.reopenings, in_flight })
+    }
+
+    /// Goes on from what [`capture`](Self::capture) returned, in a replay.
+    pub(super) fn resume(
+        &mut self,
+        open: parts::OpenSave,
+        message: impl FnMut(parts::Message) -> Result<InternalMessage, String>,
+    ) -> Result<(), String> {
+        let parts::OpenSave { fence, reopenings, in_flight } = open;
+        if let Some(fence) = fence {
+            // Nobody has set it before.
+            let _ = self.owned.fence.set(Fence(fence));
+        }
+        self.reopenings = reopenings;
+        self.in_flight = in_flight
+            .map(|save| {
+                let asked = save.asked.into_iter().map(message).map(|it| it.map(Asked::Saved));
+                let size = usize::try_from(save.bytes).unwrap_or(0).min(FROZEN_BYTES_MAX);
+                Ok::<_, String>(InFlight {
+                    number: save.number,
+                    print: Print(save.hash, size),
+                    asked: asked.collect::<Result<_, _>>()?,
+                    changed_since: save.changed_since.map(|Time(since)| since),
+                })
+            })
+            .transpose()?;
+        Ok(())
+    }
+
     /// The number of messages that wait for a save.
     pub(super) fn asked_len(&self) -> usize {
-        self.asked.len()
+        self.asked.len() + self.in_flight.as_ref().map_or(0, |save| save.asked.len())
     }
 
     /// The room was frozen. It opens its save again if it goes on here, as it would elsewhere: the

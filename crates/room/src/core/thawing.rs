@@ -42,6 +42,14 @@ impl<R: Room> RoomCore<R> {
         let messages = Messages::read::<R>(frozen)?;
         let mut context = context::<R>(frozen, &settings, &seats, &messages)?;
         (context.now, context.tick, context.version) = (now.0, tick, live.tracker.version());
+        let (pending, replays) = match frozen.value::<parts::Pending>(Part::Pending) {
+            Err(ThawError::Missing { .. }) => (parts::Pending::default(), false),
+            pending => (pending?, true),
+        };
+        let name = |name: &str| R::NAMES.iter().copied().find(|known| *known == name);
+        let tasks = pending.tasks.into_iter();
+        context.tasks = tasks.map(|(task, of)| (task, name(&of).unwrap_or_default())).collect();
+        context.replying = pending.replying;
         let key = context.summary.key.clone();
         let saving = match (store, key, frozen.value(Part::Saving)) {
             (_, _, Err(ThawError::Missing { .. })) | (None, _, Ok(_)) | (_, None, Ok(_)) => None,
@@ -52,6 +60,9 @@ impl<R: Room> RoomCore<R> {
                 let mut saving = Saving::new(store, room_type, key, every);
                 let thawed = saving.thaw(of, now.0, |message| messages.take(message));
                 thawed.map_err(|why| frozen.refused(Part::Saving, why))?;
+                let open = pending.save.map(|open| saving.resume(open, |of| messages.take(of)));
+                let open = open.transpose();
+                open.map_err(|why| frozen.refused(Part::Pending, why))?;
                 context.persists = true;
                 context.saves_asked = saving.asked_len();
                 Some(saving)
@@ -78,6 +89,7 @@ impl<R: Room> RoomCore<R> {
             why_over: None,
             why_not_open: None,
             reply: Vec::new(),
+            replays,
         })
     }
 }

@@ -10,7 +10,7 @@ use playfield_state::{Bytes, Data, PlayerId, TreeWriter};
 use playfield_wire::DecodeError;
 use playfield_wire::schema::Type;
 
-use crate::{CreatedBy, OnePerUser};
+use crate::{CreatedBy, OnePerUser, Record};
 
 /// The parts, by their numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,10 +33,13 @@ pub(crate) enum Part {
     State = 13,
     /// The bytes that [`Tracker::put_slots`](playfield_state::Tracker::put_slots) wrote.
     Slots = 14,
+    /// Work in flight. Only of a room that is recorded: it goes on in a replay, which has the
+    /// outcome.
+    Pending = 15,
 }
 
 impl Part {
-    const ALL: [Self; 14] = [
+    const ALL: [Self; 15] = [
         Self::About,
         Self::Settings,
         Self::Clock,
@@ -51,6 +54,7 @@ impl Part {
         Self::Saving,
         Self::State,
         Self::Slots,
+        Self::Pending,
     ];
 
     pub(crate) fn name(self) -> &'static str {
@@ -69,6 +73,7 @@ impl Part {
             Self::Saving => "saving",
             Self::State => "state",
             Self::Slots => "slots",
+            Self::Pending => "pending",
         }
     }
 }
@@ -229,6 +234,8 @@ impl From<crate::Settings> for Settings {
             persist_s,
             creation,
             one_per_user,
+            // That is up to the host.
+            record: _,
         } = settings;
         Self {
             tick_hz,
@@ -277,6 +284,7 @@ impl From<Settings> for crate::Settings {
                 PerUser::TakeOver => OnePerUser::TakeOver,
                 PerUser::Refuse => OnePerUser::Refuse,
             },
+            record: Record::default(),
         }
     }
 }
@@ -440,4 +448,30 @@ pub(crate) struct Saving {
 pub(crate) struct Failed {
     pub(crate) again: Time,
     pub(crate) why: String,
+}
+
+#[derive(Data, Debug, Default)]
+pub(crate) struct Pending {
+    /// By number, the name of the message that ends the task.
+    pub(crate) tasks: BTreeMap<u64, String>,
+    /// Of tasks that end with a reply, by number, the number of the reply.
+    pub(crate) replying: BTreeMap<u64, u64>,
+    /// Only of a room that is saved.
+    pub(crate) save: Option<OpenSave>,
+}
+
+#[derive(Data, Debug)]
+pub(crate) struct OpenSave {
+    pub(crate) fence: Option<u64>,
+    pub(crate) reopenings: u64,
+    pub(crate) in_flight: Option<SaveInFlight>,
+}
+
+#[derive(Data, Debug)]
+pub(crate) struct SaveInFlight {
+    pub(crate) number: u64,
+    pub(crate) hash: u64,
+    pub(crate) bytes: u64,
+    pub(crate) changed_since: Option<Time>,
+    pub(crate) asked: Vec<Message>,
 }

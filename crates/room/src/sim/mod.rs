@@ -7,6 +7,7 @@ mod freezing;
 mod mail;
 mod players;
 mod record;
+mod replaying;
 mod time;
 
 use std::collections::BTreeMap;
@@ -20,6 +21,7 @@ pub use self::audit::{AuditReport, Difference, Divergence, Leak, LeakKind};
 use self::copies::Copies;
 pub use self::players::Requested;
 use self::record::Record;
+pub use self::replaying::SimReplayError;
 use crate::core::RoomCore;
 use crate::{
     AnyRoom, Birth, Creator, EndReason, KeyOrigin, Link, MemoryStore, Result, Room, RoomSummary,
@@ -71,7 +73,7 @@ struct Kept {
 ///   [`any_message`](Self::any_message)
 /// - *The room*: [`room`](Self::room), [`room_mut`](Self::room_mut),
 ///   [`summary`](Self::summary), [`close`](Self::close), [`is_closed`](Self::is_closed),
-///   [`freeze`](Self::freeze), [`thaw`](Self::thaw)
+///   [`freeze`](Self::freeze), [`thaw`](Self::thaw), [`replay`](Self::replay)
 ///
 /// # Examples
 ///
@@ -302,7 +304,17 @@ impl<R: Room + Default> Sim<R> {
         };
         let (mut core, mut out) = (RoomCore::with_tracking(birth, tracking)?, Record::default());
         core.start(&mut out);
-        Ok(Self {
+        Ok(Self::of(core, out, tracking, store))
+    }
+
+    /// A room without players yet.
+    fn of(
+        core: RoomCore<R>,
+        out: Record,
+        tracking: Tracking,
+        store: Option<Arc<dyn Store>>,
+    ) -> Self {
+        Self {
             core,
             now: Duration::ZERO,
             next_tick: 1,
@@ -317,7 +329,7 @@ impl<R: Room + Default> Sim<R> {
             verify: true,
             tracking,
             store,
-        })
+        }
     }
 
     /// The room's state.

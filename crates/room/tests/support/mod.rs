@@ -4,6 +4,7 @@
 
 mod logged;
 pub(crate) mod park;
+pub(crate) mod recorded;
 
 pub(crate) use logged::logged;
 

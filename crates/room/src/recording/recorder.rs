@@ -1,0 +1,391 @@
+//! A room that is recorded.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::time::Duration;
+
+use playfield_state::{Format, PlayerId};
+use playfield_wire::message::MessageRef;
+use playfield_wire::{ErrorCode, RequestNumber};
+
+use super::tap::Tap;
+use super::tape::Tape;
+use super::{Files, Input, RecorderSettings, Why};
+use crate::frozen::{FreezeError, FrozenWriter, InFlight};
+use crate::{
+    Admission, AnyRoom, EndReason, Entrant, Error, LeaveReason, Mail, Operation, Player,
+    Reservation, RoomOutput, RoomSummary, SeatFor, Stage, Undone,
+};
+
+/// A room that notes its inputs: the last minutes in memory, or all in a file. To its host it is
+/// the room.
+///
+/// While a room waits for its save, or for players who wait to join, it can't be written whole, and
+/// its recording begins after that.
+pub struct Recorder {
+    room: Box<dyn AnyRoom>,
+    tape: Tape,
+    /// The number of the last tick.
+    tick: u64,
+    /// Nothing has been called yet.
+    is_new: bool,
+}
+
+impl fmt::Debug for Recorder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Recorder").field("position", &self.tape.position()).finish_non_exhaustive()
+    }
+}
+
+impl Recorder {
+    /// Records a room, in memory.
+    #[must_use]
+    pub fn new(room: Box<dyn AnyRoom>, files: Box<dyn Files>, settings: RecorderSettings) -> Self {
+        Self { room, tape: Tape::new(files, settings), tick: 0, is_new: true }
+    }
+
+    /// Begins a file, with what was kept in memory. Returns whether there was none.
+    pub fn begin_file(&mut self, why: &Why) -> bool {
+        let begins = !self.tape.has_file();
+        self.tape.begin_file(why);
+        begins
+    }
+
+    /// Ends the file, with the room's present hash. Returns whether there was one.
+    pub fn end_file(&mut self, why: &Why) -> bool {
+        let ends = self.tape.has_file();
+        if ends {
+            self.tape.hash(self.room.state_hash());
+            self.tape.end_file(why);
+        }
+        ends
+    }
+
+    /// Calls the room, and notes the call.
+    #[inline]
+    fn call<T>(
+        &mut self,
+        at: Duration,
+        input: &Input<'_>,
+        out: &mut dyn RoomOutput,
+        call: impl FnOnce(&mut dyn AnyRoom, &mut dyn RoomOutput) -> T,
+    ) -> T {
+        if !self.tape.is_on {
+            self.is_new = false;
+            return call(&mut *self.room, out);
+        }
+        if std::mem::take(&mut self.is_new) {
+            self.keyframe(at);
+        }
+        self.tape.input(at, input);
+        let Self { room, tape, .. } = self;
+        let result = call(&mut **room, &mut Tap { tape, out, question: 0 });
+        self.called();
+        result
+    }
+
+    /// After a call.
+    #[inline]
+    fn called(&mut self) {
+        if self.tape.wants_hash() {
+            self.tape.hash(self.room.state_hash());
+        }
+        if self.room.is_closed() {
+            self.ended();
+        }
+        if let Some(error) = self.tape.takes_error() {
+            let why = Why::InternalError(error.text().to_owned());
+            self.begin_file(&why);
+            self.end_file(&why);
+        }
+    }
+
+    /// The room has ended: one that failed leaves a file.
+    #[cold]
+    fn ended(&mut self) {
+        let failed =
+            |why: Result<(), Error>| why.is_err_and(|error| error.code() == ErrorCode::RoomFailed);
+        let why = match self.room.opened().is_some_and(failed) {
+            true => {
+                if self.tape.has_any() {
+                    self.tape.begin_file(&Why::Failed);
+                }
+                Why::Failed
+            }
+            false => Why::Ended,
+        };
+        self.tape.end_file(&why);
+        self.tape.is_on = false;
+    }
+
+    /// Writes the room whole, if it can be.
+    #[cold]
+    fn keyframe(&mut self, at: Duration) {
+        let mut form = FrozenWriter::new();
+        let Ok(frozen) = self.room.capture(&mut form).and_then(|()| form.finish()) else { return };
+        if let Some(hash) = self.room.state_hash() {
+            self.tape.keyframe(at, self.tick, hash, &frozen);
+        }
+    }
+}
+
+impl Drop for Recorder {
+    fn drop(&mut self) {
+        self.tape.end_file(&Why::Dropped);
+    }
+}
+
+impl AnyRoom for Recorder {
+    fn recorder(&mut self) -> Option<&mut Recorder> {
+        Some(self)
+    }
+
+    fn tick(&mut self, at: Duration, number: u64, out: &mut dyn RoomOutput) {
+        self.tick = number;
+        self.call(at, &Input::Tick(number), out, |room, out| room.tick(at, number, out));
+    }
+
+    fn sync(&mut self, at: Duration, out: &mut dyn RoomOutput) {
+        self.call(at, &Input::Sync, out, |room, out| room.sync(at, out));
+        if self.tape.wants_keyframe() {
+            self.keyframe(at);
+        }
+    }
+
+    fn wake(&mut self, at: Duration, out: &mut dyn RoomOutput) {
+        self.call(at, &Input::Wake, out, |room, out| room.wake(at, out));
+    }
+
+    fn pass_syncs(&mut self, syncs: u64) {
+        let at = self.tape.position().at;
+        self.tape.input(at, &Input::PassSyncs(syncs));
+        self.room.pass_syncs(syncs);
+    }
+
+    fn message(
+        &mut self,
+        at: Duration,
+        player: PlayerId,
+        message: &MessageRef<'_>,
+        payload: &[u8],
+        request: Option<RequestNumber>,
+        out: &mut dyn RoomOutput,
+    ) {
+        let borrowed = match message {
+            MessageRef::Index(index) => MessageRef::Index(*index),
+            MessageRef::Name(name) => MessageRef::Name(Cow::Borrowed(name)),
+        };
+        let payload_ref = Cow::Borrowed(payload);
+        let input = Input::Message { player, message: borrowed, payload: payload_ref, request };
+        self.call(at, &input, out, |room, out| {
+            room.message(at, player, message, payload, request, out);
+        });
+    }
+
+    fn join(
+        &mut self,
+        at: Duration,
+        entrant: Entrant,
+        out: &mut dyn RoomOutput,
+    ) -> Result<Admission, Error> {
+        let input = Input::Join(Cow::Owned(entrant.clone()));
+        self.call(at, &input, out, |room, out| room.join(at, entrant, out))
+    }
+
+    fn reserve(
+        &mut self,
+        at: Duration,
+        who: SeatFor,
+        wait: Duration,
+        out: &mut dyn RoomOutput,
+    ) -> Result<Reservation, Error> {
+        let input = Input::Reserve(Cow::Owned(who.clone()), wait);
+        self.call(at, &input, out, |room, out| room.reserve(at, who, wait, out))
+    }
+
+    fn lost(&mut self, at: Duration, player: PlayerId, out: &mut dyn RoomOutput) {
+        self.call(at, &Input::Lost(player), out, |room, out| room.lost(at, player, out));
+    }
+
+    fn returned(
+        &mut self,
+        at: Duration,
+        player: PlayerId,
+        away: Duration,
+        out: &mut dyn RoomOutput,
+    ) {
+        let input = Input::Returned(player, away);
+        self.call(at, &input, out, |room, out| room.returned(at, player, away, out));
+    }
+
+    fn measured(
+        &mut self,
+        at: Duration,
+        player: PlayerId,
+        round_trip: Duration,
+        out: &mut dyn RoomOutput,
+    ) {
+        let input = Input::Measured(player, round_trip);
+        self.call(at, &input, out, |room, out| room.measured(at, player, round_trip, out));
+    }
+
+    fn leave(
+        &mut self,
+        at: Duration,
+        player: PlayerId,
+        why: LeaveReason,
+        out: &mut dyn RoomOutput,
+    ) {
+        let input = Input::Leave(player, why);
+        self.call(at, &input, out, |room, out| room.leave(at, player, why, out));
+    }
+
+    fn mail(&mut self, at: Duration, mail: Mail, out: &mut dyn RoomOutput) {
+        let input = Input::Mail(Cow::Owned(mail.clone()));
+        self.call(at, &input, out, |room, out| room.mail(at, mail, out));
+    }
+
+    fn operate(
+        &mut self,
+        at: Duration,
+        operation: Operation,
+        out: &mut dyn RoomOutput,
+    ) -> Result<(), Error> {
+        if let Operation::Record(records) = operation {
+            match records {
+                true => self.begin_file(&Why::Request),
+                false => self.end_file(&Why::Request),
+            };
+            return Ok(());
+        }
+        let input = Input::Operate(Cow::Owned(operation.clone()));
+        self.call(at, &input, out, |room, out| room.operate(at, operation, out))
+    }
+
+    fn close(&mut self, at: Duration, why: EndReason, text: &str, out: &mut dyn RoomOutput) {
+        let input = Input::Close(why, text.into());
+        self.call(at, &input, out, |room, out| room.close(at, why, text, out));
+    }
+
+    fn part(&mut self, at: Duration, out: &mut dyn RoomOutput) {
+        self.call(at, &Input::Part, out, |room, out| room.part(at, out));
+    }
+
+    fn abandon(&mut self, at: Duration, out: &mut dyn RoomOutput) {
+        self.call(at, &Input::Abandon, out, |room, out| room.abandon(at, out));
+    }
+
+    fn freeze(
+        &mut self,
+        at: Duration,
+        form: &mut FrozenWriter,
+        out: &mut dyn RoomOutput,
+    ) -> Result<(), FreezeError> {
+        let frozen = self.room.freeze(at, form, out);
+        // It has opened the save anew if it goes on here.
+        self.tape.interrupt("the room was frozen");
+        frozen
+    }
+
+    fn freeze_after(
+        &mut self,
+        at: Duration,
+        why: &Error,
+        form: &mut FrozenWriter,
+        out: &mut dyn RoomOutput,
+    ) -> Result<(), FreezeError> {
+        let frozen = self.room.freeze_after(at, why, form, out);
+        self.tape.interrupt("the room was frozen, and gave up its work");
+        frozen
+    }
+
+    fn moved(&mut self, at: Duration, out: &mut dyn RoomOutput) {
+        self.tape.interrupt("the room went on after it was frozen");
+        self.is_new = false;
+        self.room.moved(at, out);
+    }
+
+    fn summary(&self) -> &RoomSummary {
+        self.room.summary()
+    }
+
+    fn is_closed(&self) -> bool {
+        self.room.is_closed()
+    }
+
+    fn stage(&self) -> Stage {
+        self.room.stage()
+    }
+
+    fn opened(&self) -> Option<Result<(), Error>> {
+        self.room.opened()
+    }
+
+    fn undone(&self) -> Option<Undone> {
+        self.room.undone()
+    }
+
+    fn version(&self) -> u64 {
+        self.room.version()
+    }
+
+    fn tick_hz(&self) -> u32 {
+        self.room.tick_hz()
+    }
+
+    fn sync_hz(&self) -> u32 {
+        self.room.sync_hz()
+    }
+
+    fn wake_at(&self) -> Option<Duration> {
+        self.room.wake_at()
+    }
+
+    fn wants_sync(&self) -> bool {
+        self.room.wants_sync()
+    }
+
+    fn reaches(&self, since: u64) -> bool {
+        self.room.reaches(since)
+    }
+
+    fn patch(&mut self, player: PlayerId, since: u64, format: Format, body: &mut Vec<u8>) -> bool {
+        self.room.patch(player, since, format, body)
+    }
+
+    fn snapshot(&mut self, player: PlayerId, format: Format, body: &mut Vec<u8>) {
+        self.room.snapshot(player, format, body);
+    }
+
+    fn digest(&mut self, player: PlayerId, format: Format) -> Option<u64> {
+        self.room.digest(player, format)
+    }
+
+    fn may_leave_out(&self) -> bool {
+        self.room.may_leave_out()
+    }
+
+    fn left_out(&self, player: PlayerId) -> u64 {
+        self.room.left_out(player)
+    }
+
+    fn players(&self, wanted: &mut dyn FnMut(&Player) -> bool) -> Vec<Player> {
+        self.room.players(wanted)
+    }
+
+    fn whole(&self, out: &mut Vec<u8>) -> bool {
+        self.room.whole(out)
+    }
+
+    fn state_hash(&self) -> Option<u64> {
+        self.room.state_hash()
+    }
+
+    fn capture(&mut self, form: &mut FrozenWriter) -> Result<(), FreezeError> {
+        self.room.capture(form)
+    }
+
+    fn in_flight(&self) -> InFlight {
+        self.room.in_flight()
+    }
+}

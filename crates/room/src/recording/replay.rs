@@ -1,0 +1,574 @@
+//! A recorded room runs again.
+
+use std::any::TypeId;
+use std::fmt;
+use std::future::pending;
+use std::sync::Arc;
+
+use playfield_state::{Format, PlayerId, differences, saved_as_json};
+use playfield_wire::RequestNumber;
+use playfield_wire::reader::Reader;
+
+use super::read::{Content, Part};
+use super::{Answer, Cursor, Entry, Input, Position, Recording};
+use crate::frozen::parts::Part as FrozenPart;
+use crate::frozen::{Frozen, ThawError};
+use crate::{
+    AnyRoom, Completion, Error, EventHeader, Fence, Job, Link, Loaded, Mail, NewRoom, Opened,
+    Publication, Push, RoomOutput, RoomType, Store, Stored, Task, Thaw,
+};
+
+/// A room that runs from a recording: from its first keyframe, input by input.
+pub struct Replay<'r, T: AnyRoom + ?Sized = dyn AnyRoom> {
+    recording: &'r Recording,
+    thaw: fn(Thaw<'_>) -> Result<Box<T>, ThawError>,
+    room: Box<T>,
+    position: Position,
+    /// The number of the next part, and the entries of the present one.
+    next: usize,
+    entries: Reader<'r>,
+    /// The room was the same here as when it was recorded.
+    good: Position,
+    /// Hashes of this build can be compared with those of the recording.
+    is_comparable: bool,
+    /// Why the next keyframe does not follow.
+    gap: Option<&'r str>,
+    links: u64,
+    /// The last input, if only it has come since the room was compared.
+    only: Option<Input<'r>>,
+}
+
+/// A step of a replay.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum Step<'r> {
+    /// An input, after which the room is there.
+    Input(Position, Input<'r>),
+    /// The room is the same here as when it was recorded.
+    Same(Position),
+    /// The room differs from the recorded one.
+    Differs(Box<Difference>),
+    /// Inputs are missing, and the room goes on from the next keyframe.
+    Gap(Position, &'r str),
+}
+
+/// A difference between a room and its recording.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Difference {
+    /// The last position at which the room was the same.
+    pub same_until: Position,
+    /// The position at which it differs.
+    pub position: Position,
+    /// The recorded hash.
+    pub recorded: u64,
+    /// The hash of this room; `None` if it has ended.
+    pub replayed: Option<u64>,
+    /// The input, if only one is in between.
+    pub input: Option<String>,
+    /// The fields that differ at the next keyframe: the path, the recorded value and the one here,
+    /// in JSON.
+    pub fields: Vec<[String; 3]>,
+}
+
+/// The outcome of a replay.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Summary {
+    /// The position at the end.
+    pub position: Position,
+    /// The number of hashes that were equal.
+    pub compared: u64,
+    /// The first difference.
+    pub difference: Option<Box<Difference>>,
+    /// Gaps in the recording: where, and why.
+    pub gaps: Vec<(Position, String)>,
+    /// The room failed when it was recorded, and does not here.
+    pub is_fixed: bool,
+    /// Hashes can't be compared: the room has another type of state in this build, or its `moved`
+    /// changes more than skipped fields.
+    pub is_other_type: bool,
+}
+
+impl<'r> Replay<'r> {
+    /// Begins a replay at the first keyframe.
+    ///
+    /// # Errors
+    /// If the room can't go on in this build.
+    pub fn new(recording: &'r Recording, room_type: &RoomType) -> Result<Self, ReplayError> {
+        Self::with(recording, room_type.thaw)
+    }
+}
+
+impl<'r, T: AnyRoom + ?Sized> Replay<'r, T> {
+    pub(crate) fn with(
+        recording: &'r Recording,
+        thaw: fn(Thaw<'_>) -> Result<Box<T>, ThawError>,
+    ) -> Result<Self, ReplayError> {
+        let (place, _) = recording.keyframes().next().ok_or(ReplayError::NoKeyframe)?;
+        let (room, position, is_comparable, links) = thawed(recording, place, thaw)?;
+        Ok(Self {
+            recording,
+            thaw,
+            room,
+            position,
+            next: place + 1,
+            entries: Reader::new(&[]),
+            good: position,
+            is_comparable,
+            gap: None,
+            links,
+            only: None,
+        })
+    }
+
+    /// The room as it is.
+    pub fn room(&mut self) -> &mut T {
+        &mut self.room
+    }
+
+    /// The room as it is, which goes on elsewhere.
+    pub(crate) fn into_room(self) -> Box<T> {
+        self.room
+    }
+
+    /// The number of links that were given to players: their greatest number.
+    pub(crate) fn links(&self) -> u64 {
+        self.links
+    }
+
+    /// The position.
+    #[must_use]
+    pub fn position(&self) -> Position {
+        self.position
+    }
+
+    /// Runs until this tick is over. To go back, or far on, it begins at a keyframe.
+    ///
+    /// # Errors
+    /// If the recording has no such tick, or as [`step`](Self::step).
+    pub fn seek(&mut self, tick: u64) -> Result<(), ReplayError> {
+        let before = self.recording.keyframes().filter(|(_, position)| position.tick <= tick);
+        let Some((place, position)) = before.last() else {
+            let first = self.recording.first().unwrap_or_default();
+            return Err(ReplayError::NoTick { tick, first: first.tick, last: None });
+        };
+        let is_ahead = self.position.tick <= tick && position.inputs <= self.position.inputs;
+        if !is_ahead {
+            self.jump(place)?;
+        }
+        while self.position.tick < tick {
+            if self.step(None)?.is_none() {
+                let first = self.recording.first().unwrap_or_default().tick;
+                let last = Some(self.position.tick);
+                return Err(ReplayError::NoTick { tick, first, last });
+            }
+        }
+        Ok(())
+    }
+
+    /// Runs to the end, and compares the room with what was recorded, up to the first difference.
+    ///
+    /// # Errors
+    /// As [`step`](Self::step).
+    pub fn verify(&mut self) -> Result<Summary, ReplayError> {
+        let mut summary = Summary::default();
+        loop {
+            match self.step(None)? {
+                Some(Step::Input(..)) => {}
+                Some(Step::Same(_)) => summary.compared += 1,
+                Some(Step::Gap(position, why)) => summary.gaps.push((position, why.to_owned())),
+                Some(Step::Differs(difference)) => {
+                    let first = summary.difference.get_or_insert(difference.clone());
+                    // A keyframe shows the fields.
+                    if !difference.fields.is_empty() {
+                        first.fields.clone_from(&difference.fields);
+                        break;
+                    }
+                }
+                None => break,
+            }
+        }
+        summary.position = self.position;
+        summary.is_fixed = self.is_fixed();
+        summary.is_other_type = !self.is_comparable;
+        Ok(summary)
+    }
+
+    /// Does the next step; `None` at the end. The players' output goes to `out`.
+    ///
+    /// # Errors
+    /// If the recording is not valid, or the room can't go on from a keyframe after a gap.
+    pub fn step(
+        &mut self,
+        mut out: Option<&mut dyn RoomOutput>,
+    ) -> Result<Option<Step<'r>>, ReplayError> {
+        loop {
+            if !self.entries.is_empty() {
+                return self.entry(out.take()).map(Some);
+            }
+            let Some(part) = self.recording.parts.get(self.next) else { return Ok(None) };
+            let place = self.next;
+            self.next += 1;
+            match &part.content {
+                Content::Gap(why) => self.gap = Some(why.as_str()),
+                Content::Inputs { position, entries } if *position == self.position => {
+                    self.entries = Reader::new(entries);
+                }
+                Content::Inputs { position, .. } => {
+                    let why = format!("it begins at {position}, and {} is next", self.position);
+                    return Err(ReplayError::Invalid { block: part.block, at: part.at, why });
+                }
+                Content::Keyframe { position, .. } if *position != self.position => {
+                    let why = self.gap.unwrap_or("inputs are missing");
+                    self.jump(place)?;
+                    return Ok(Some(Step::Gap(self.position, why)));
+                }
+                Content::Keyframe { .. } if self.gap.is_some() => {
+                    let why = self.gap.unwrap_or_default();
+                    self.jump(place)?;
+                    return Ok(Some(Step::Gap(self.position, why)));
+                }
+                Content::Keyframe { hash, frozen, .. } => {
+                    if self.is_comparable {
+                        return Ok(Some(self.compare(*hash, Some(frozen))));
+                    }
+                }
+            }
+        }
+    }
+
+    /// Returns whether a room that failed when it was recorded does not here.
+    fn is_fixed(&mut self) -> bool {
+        let is_at_end = self.next == self.recording.parts.len() && self.entries.is_empty();
+        if !is_at_end || !self.recording.end().is_some_and(|end| end.has_failed) {
+            return false;
+        }
+        // Views and masks are code of the room: they may have failed while patches were written.
+        for player in self.room.players(&mut |_| true) {
+            self.room.snapshot(player.id(), Format::Packed, &mut Vec::new());
+        }
+        let mut out = Host { answers: Vec::new(), question: 0, out: None };
+        if self.room.wake_at().is_some_and(|due| due <= self.position.at) {
+            self.room.wake(self.position.at, &mut out);
+        }
+        !self.room.is_closed()
+    }
+
+    /// Goes on from a keyframe.
+    fn jump(&mut self, place: usize) -> Result<(), ReplayError> {
+        let (room, position, is_comparable, links) = thawed(self.recording, place, self.thaw)?;
+        (self.room, self.position, self.is_comparable) = (room, position, is_comparable);
+        (self.next, self.entries, self.good) = (place + 1, Reader::new(&[]), position);
+        self.links = self.links.max(links);
+        self.gap = None;
+        Ok(())
+    }
+
+    fn entry(&mut self, out: Option<&mut dyn RoomOutput>) -> Result<Step<'r>, ReplayError> {
+        let mut cursor = self.position.cursor();
+        let entry = cursor.read(&mut self.entries);
+        let entry = entry.map_err(|error| self.invalid(error.to_string()))?;
+        match entry {
+            Entry::Input(at, mut input) => {
+                let answers = self.answers(&mut cursor)?;
+                if let Input::Join(entrant) = &mut input {
+                    self.links += 1;
+                    entrant.to_mut().link = Link(self.links);
+                }
+                let step = input.clone();
+                let mut out = Host { answers, question: 0, out };
+                input.apply(at, &mut *self.room, &mut out);
+                let inputs = self.position.inputs + 1;
+                self.only = (inputs == self.good.inputs + 1).then(|| step.clone());
+                self.position = Position { inputs, at: cursor.at, tick: cursor.tick };
+                Ok(Step::Input(self.position, step))
+            }
+            Entry::Hash(hash) => Ok(self.compare(hash, None)),
+            Entry::Answer(..) => Err(self.invalid("an answer of the host follows no input".into())),
+        }
+    }
+
+    /// The host's answers to the input that was just read.
+    fn answers(&mut self, cursor: &mut Cursor) -> Result<Vec<(u64, Answer)>, ReplayError> {
+        let mut answers = Vec::new();
+        loop {
+            let (mut ahead, mut next) = (self.entries.clone(), *cursor);
+            if ahead.is_empty() {
+                return Ok(answers);
+            }
+            match next.read(&mut ahead) {
+                Ok(Entry::Answer(question, answer)) => answers.push((question, answer)),
+                Ok(_) => return Ok(answers),
+                Err(error) => return Err(self.invalid(error.to_string())),
+            }
+            (self.entries, *cursor) = (ahead, next);
+        }
+    }
+
+    fn compare(&mut self, recorded: u64, frozen: Option<&[u8]>) -> Step<'r> {
+        let replayed = self.room.state_hash();
+        let same_until = self.good;
+        if !self.is_comparable || replayed == Some(recorded) {
+            self.good = self.position;
+            return Step::Same(self.position);
+        }
+        let fields = frozen.map(|frozen| self.fields(frozen)).unwrap_or_default();
+        let (position, input) = (self.position, self.only.as_ref());
+        let input = input.map(|input| short(format_args!("{input:?}")));
+        let difference = Difference { same_until, position, recorded, replayed, input, fields };
+        Step::Differs(Box::new(difference))
+    }
+
+    /// The fields that differ from a frozen room.
+    fn fields(&self, frozen: &[u8]) -> Vec<[String; 3]> {
+        let mut whole = Vec::new();
+        let recorded = Frozen::read(frozen).ok();
+        let recorded = recorded.and_then(|frozen| {
+            frozen.part(FrozenPart::State).ok().and_then(|state| saved_as_json(state).ok())
+        });
+        let (Some(recorded), true) = (recorded, self.room.whole(&mut whole)) else {
+            return Vec::new();
+        };
+        let Ok(here) = saved_as_json(&whole) else { return Vec::new() };
+        let text = |value: Option<_>| value.map_or_else(|| "nothing".to_owned(), short);
+        let changes = differences(&recorded, &here).into_iter();
+        changes
+            .map(|change| [change.path.to_string(), text(change.old), text(change.new)])
+            .collect()
+    }
+
+    fn invalid(&self, why: String) -> ReplayError {
+        let part = self.next.checked_sub(1).and_then(|last| self.recording.parts.get(last));
+        let (block, at) = part.map_or((0, 0), |part| (part.block, part.at));
+        ReplayError::Invalid { block, at, why }
+    }
+}
+
+/// The longest text of a value.
+const VALUE_CHARS_MAX: usize = 80;
+
+fn short(value: impl fmt::Display) -> String {
+    let text = value.to_string();
+    match text.char_indices().nth(VALUE_CHARS_MAX) {
+        None => text,
+        Some((at, _)) => format!("{}…", &text[..at]),
+    }
+}
+
+type Thawed<T> = (Box<T>, Position, bool, u64);
+
+fn thawed<T: AnyRoom + ?Sized>(
+    recording: &Recording,
+    place: usize,
+    thaw: fn(Thaw<'_>) -> Result<Box<T>, ThawError>,
+) -> Result<Thawed<T>, ReplayError> {
+    let Part { block, at, content } = &recording.parts[place];
+    let Content::Keyframe { position, hash, frozen } = content else {
+        return Err(ReplayError::NoKeyframe);
+    };
+    let failed = |error| ReplayError::Thaw { block: *block, at: *at, error };
+    let frozen = Frozen::read(frozen).map_err(failed)?;
+    let mut links = 0;
+    let mut link = |_: PlayerId| {
+        links += 1;
+        Link(links)
+    };
+    let store: Option<Arc<dyn Store>> = Some(Arc::new(NoStore));
+    let mut room = thaw(Thaw { frozen: &frozen, store, link: &mut link }).map_err(failed)?;
+    let mut out = Host { answers: Vec::new(), question: 0, out: None };
+    room.moved(position.at, &mut out);
+    let is_comparable = room.state_hash() == Some(*hash);
+    Ok((room, *position, is_comparable, links))
+}
+
+/// The host of a room that runs again. It does nothing, and answers what the recorded one did.
+struct Host<'a> {
+    answers: Vec<(u64, Answer)>,
+    question: u64,
+    out: Option<&'a mut dyn RoomOutput>,
+}
+
+impl Host<'_> {
+    fn answer(&mut self) -> Result<Option<String>, Error> {
+        let question = self.question;
+        self.question += 1;
+        let answer = self.answers.iter().find(|(of, _)| *of == question);
+        match answer.map(|(_, answer)| answer) {
+            None => Ok(None),
+            Some(Answer::Found(id)) => Ok(id.clone()),
+            Some(Answer::Refused(error)) => Err(error.clone()),
+        }
+    }
+
+    fn pass(&mut self, pass: impl FnOnce(&mut dyn RoomOutput)) {
+        if let Some(out) = &mut self.out {
+            pass(*out);
+        }
+    }
+}
+
+impl RoomOutput for Host<'_> {
+    fn reply(&mut self, link: Link, request: RequestNumber, payload: &[u8]) {
+        self.pass(|out| out.reply(link, request, payload));
+    }
+
+    fn error(&mut self, link: Link, request: Option<RequestNumber>, error: &Error) {
+        self.pass(|out| out.error(link, request, error));
+    }
+
+    fn event(&mut self, link: Link, event: EventHeader, payload: &[u8]) {
+        self.pass(|out| out.event(link, event, payload));
+    }
+
+    fn removed(&mut self, link: Link, why: &Error) {
+        self.pass(|out| out.removed(link, why));
+    }
+
+    fn admitted(&mut self, link: Link, player: PlayerId) {
+        self.pass(|out| out.admitted(link, player));
+    }
+
+    fn refused(&mut self, link: Link, why: &Error) {
+        self.pass(|out| out.refused(link, why));
+    }
+
+    fn spawn(&mut self, _: u64, _: Task) -> Result<(), Error> {
+        self.answer().map(drop)
+    }
+
+    fn compute(&mut self, _: u64, _: Job) -> Result<(), Error> {
+        self.answer().map(drop)
+    }
+
+    fn completion(&mut self, _: u64) -> Completion {
+        // The outcome is one of the inputs.
+        Completion::new(drop)
+    }
+
+    fn create(&mut self, _: NewRoom) -> Result<(), Error> {
+        self.answer().map(drop)
+    }
+
+    fn find(&mut self, _: TypeId, _: &str) -> Result<Option<String>, Error> {
+        self.answer()
+    }
+
+    fn publish(&mut self, publication: Publication) {
+        self.pass(|out| out.publish(publication));
+    }
+
+    fn push(&mut self, push: Push) {
+        self.pass(|out| out.push(push));
+    }
+
+    fn post(&mut self, to: &str, mail: Mail) {
+        self.pass(|out| out.post(to, mail));
+    }
+}
+
+/// The store of a room that runs again: nothing is saved, and outcomes are inputs.
+struct NoStore;
+
+impl Store for NoStore {
+    fn open(&self, _: &str, _: &str) -> Stored<Opened> {
+        Box::pin(pending())
+    }
+
+    fn load(&self, _: &str, _: &str) -> Stored<Option<Loaded>> {
+        Box::pin(pending())
+    }
+
+    fn save(&self, _: &str, _: &str, _: Fence, _: Vec<u8>, _: Completion) {}
+
+    fn remove(&self, _: &str, _: &str, _: Fence) -> Stored<()> {
+        Box::pin(pending())
+    }
+
+    fn keys(&self, _: &str, _: Option<&str>, _: usize) -> Stored<Vec<String>> {
+        Box::pin(pending())
+    }
+}
+
+impl fmt::Display for Difference {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { same_until, position, recorded, replayed, input, fields } = self;
+        write!(f, "the room differs from its recording at {position}: its hash is ")?;
+        match replayed {
+            Some(replayed) => write!(f, "{replayed:016x}, not {recorded:016x}")?,
+            None => write!(f, "none, since it has ended, not {recorded:016x}")?,
+        }
+        let first = same_until.inputs + 1;
+        match input {
+            Some(input) => write!(f, ". Input {first} made the difference: {input}")?,
+            None => write!(
+                f,
+                ". It was the same until {same_until}, so one of the inputs {first} to {} made the \
+                 difference",
+                position.inputs
+            )?,
+        }
+        for [path, recorded, here] in fields.iter().take(8) {
+            write!(f, "\n  {path}: {recorded} was recorded, {here} is here")?;
+        }
+        match fields.len() {
+            0..=8 => Ok(()),
+            more => write!(f, "\n  and {} more", more - 8),
+        }
+    }
+}
+
+/// Why a recording can't be run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ReplayError {
+    /// It has no keyframe.
+    NoKeyframe,
+    /// The room can't go on from a keyframe in this build.
+    Thaw {
+        /// The number of the keyframe's block.
+        block: u64,
+        /// The byte of the file at which it begins.
+        at: usize,
+        /// The reason.
+        error: ThawError,
+    },
+    /// A block is not what it should be, though its checksum is right.
+    Invalid {
+        /// The number of the block.
+        block: u64,
+        /// The byte of the file at which it begins.
+        at: usize,
+        /// The fault.
+        why: String,
+    },
+    /// The recording lacks this tick.
+    NoTick {
+        /// The tick.
+        tick: u64,
+        /// The first tick of the recording.
+        first: u64,
+        /// The last one, if this is later.
+        last: Option<u64>,
+    },
+}
+
+impl fmt::Display for ReplayError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoKeyframe => f.write_str("the recording has no keyframe"),
+            Self::Thaw { block, at, error } => {
+                write!(f, "the room in block {block}, at byte {at}, can't go on here: {error}")
+            }
+            Self::Invalid { block, at, why } => {
+                write!(f, "block {block}, at byte {at}, is not valid: {why}")
+            }
+            Self::NoTick { tick, first, last: None } => {
+                write!(f, "the recording begins at tick {first}, after tick {tick}")
+            }
+            Self::NoTick { tick, last: Some(last), .. } => {
+                write!(f, "the recording ends at tick {last}, before tick {tick}")
+            }
+        }
+    }
+}
+
+impl std::error::Error for ReplayError {}
