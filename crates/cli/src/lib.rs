@@ -12,6 +12,7 @@ mod generate;
 #[cfg(feature = "load")]
 pub mod load;
 pub mod options;
+mod replay;
 mod saves;
 pub mod schema;
 mod schemas;
@@ -113,6 +114,9 @@ fn run(
         "generate" => {
             generate::run(parser, program, || make(Config::default(), Purpose::Describe), out)
         }
+        "replay" => {
+            replay::run(parser, program, || make(Config::default(), Purpose::Describe), out)
+        }
         "saves" => saves::run(parser, program, || make(Config::default(), Purpose::Saves), out),
         #[cfg(feature = "load")]
         "capacity" => {
@@ -139,7 +143,7 @@ fn run(
         "upgrade" => upgrade::run(parser, program, out),
         "help" => help(parser, program, out),
         other => Err(Usage(format!(
-            "unknown command {other:?}; the commands are serve, upgrade, capacity, profile, schema, generate, saves, help"
+            "unknown command {other:?}; the commands are serve, upgrade, capacity, profile, replay, schema, generate, saves, help"
         ))
         .into()),
     }
@@ -157,12 +161,13 @@ fn help(parser: &mut lexopt::Parser, program: &str, out: &mut dyn Write) -> Resu
             "profile" => capacity::profile::help(program),
             "schema" => schema::help(program),
             "generate" => generate::help(program),
+            "replay" => replay::help(program),
             "saves" => saves::help(program),
             #[cfg(target_os = "linux")]
             "upgrade" => upgrade::help(program),
             other => {
                 let text = format!(
-                    "no help for {other:?}; there is help for serve, upgrade, capacity, profile, schema, generate, saves"
+                    "no help for {other:?}; there is help for serve, upgrade, capacity, profile, replay, schema, generate, saves"
                 );
                 return Err(Usage(text).into());
             }
@@ -182,6 +187,7 @@ Commands:
   upgrade               replace a running process by a new one; the match goes on
   capacity ROOM_TYPE    measure what rooms cost, and say how many a machine carries
   profile ROOM_TYPE     run a room, and say what its fields cost
+  replay FILE           run a recorded room again: print its state, or compare it
   schema                print the schemas of this program's room types, as JSON
   schema URL ROOM_TYPE  print the schema of a room type of a running node
   schema check OLD      fail if clients or saves of an older release would no longer be served or read

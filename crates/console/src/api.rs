@@ -10,6 +10,7 @@
 //! | `GET types/NAME` | the schema of a room type |
 //! | `POST rooms/ID/kick` | `{player, text}` |
 //! | `POST rooms/ID/lock` | `{locked}` |
+//! | `POST rooms/ID/record` | `{records}` |
 //! | `POST rooms/ID/close` | `{text}` |
 //! | `POST rooms/ID/emit` | `{event, value, player}`; to all without a player |
 //! | `GET users/USER` | how many sessions a user has |
@@ -169,6 +170,11 @@ async fn act(id: &str, action: &str, request: &Request, node: &NodeHandle) -> An
         "kick" => {
             let player = body["player"].as_u64().ok_or_else(|| wrong("player, a number"))?;
             operator.kick(&id, PlayerId(player), &text("an operator removed you")?).await?;
+        }
+        "record" => {
+            let records =
+                body["records"].as_bool().ok_or_else(|| wrong("records, true or false"))?;
+            operator.record(&id, records).await?;
         }
         "lock" => {
             let locked = body["locked"].as_bool().ok_or_else(|| wrong("locked, true or false"))?;

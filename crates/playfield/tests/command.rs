@@ -31,6 +31,7 @@ const TESTS: &[(&str, fn())] = &[
     ("a_rollback_is_checked_beforehand", a_rollback_is_checked_beforehand),
     ("all_that_an_older_client_lacks_is_named", all_that_an_older_client_lacks_is_named),
     ("copies_of_saves_are_listed_and_restored", copies_of_saves_are_listed_and_restored),
+    ("a_room_that_failed_is_replayed", a_room_that_failed_is_replayed),
     ("a_schema_is_read_over_tls", a_schema_is_read_over_tls),
     ("it_serves_until_it_is_stopped", it_serves_until_it_is_stopped),
     #[cfg(target_os = "linux")]
@@ -60,8 +61,8 @@ const UNPREPARED: &str = "TROUBLE_UNPREPARED";
 fn main() -> ExitCode {
     match std::env::args().nth(1).as_deref() {
         Some(
-            "serve" | "upgrade" | "capacity" | "profile" | "schema" | "generate" | "saves" | "help"
-            | "bench",
+            "serve" | "upgrade" | "capacity" | "profile" | "replay" | "schema" | "generate"
+            | "saves" | "help" | "bench",
         ) => {
             return server().run();
         }
@@ -381,7 +382,7 @@ fn wrong_arguments_are_named() {
         (&["serve", "--verbose"], "--help lists the options"),
         (
             &["bench"],
-            "\"bench\"; the commands are serve, upgrade, capacity, profile, schema, generate, saves, help",
+            "\"bench\"; the commands are serve, upgrade, capacity, profile, replay, schema, generate, saves, help",
         ),
         (&["schema", "tcp://127.0.0.1"], "a URL and a room type"),
         (&["capacity"], "name a room type"),
@@ -739,6 +740,42 @@ fn it_serves_until_it_is_stopped() {
     client.read_to_string(&mut answer).expect("it answers, and closes");
     assert!(answer.starts_with("HTTP/1.1 404 "), "{answer}");
     assert_eq!(node.stop(), Some(0));
+}
+
+fn a_room_that_failed_is_replayed() {
+    let folder = Folder::new("recordings");
+    let folder_option = format!("--recordings.folder={}", folder.path(""));
+    let mut node = Node::start(&["serve", &folder_option], Stdio::null(), "info");
+    node.play(async |room| {
+        room.request(Print {}).await?;
+        room.request(Crash {}).await
+    })
+    .expect_err("the room fails");
+    assert_eq!(node.stop(), Some(0));
+    let mut files = std::fs::read_dir(&folder.0).expect("a folder of recordings");
+    let file = files.next().expect("a recording").expect("a file").path();
+    let file = file.to_str().expect("a path in UTF-8");
+    let verified = output(&["replay", file, "--verify"]);
+    assert!(verified.status.success(), "{}", text(&verified.stderr));
+    let said = text(&verified.stdout);
+    assert!(said.contains("the recording ends there: the room failed"), "{said}");
+    // The state at its end is gone.
+    let ended = output(&["replay", file]);
+    assert_eq!(ended.status.code(), Some(1));
+    assert!(
+        text(&ended.stderr).contains("the room has ended at input "),
+        "{}",
+        text(&ended.stderr)
+    );
+    let late = output(&["replay", file, "--to", "7"]);
+    assert!(text(&late.stderr).contains("before tick 7"), "{}", text(&late.stderr));
+    let mut bytes = std::fs::read(file).expect("a recording");
+    let place = bytes.len() - 30;
+    bytes[place] ^= 1;
+    std::fs::write(file, bytes).expect("it is ours");
+    let damaged = output(&["replay", file, "--verify"]);
+    assert_eq!(damaged.status.code(), Some(1));
+    assert!(text(&damaged.stdout).contains("is damaged"), "{}", text(&damaged.stdout));
 }
 
 /// By the command, and then by a signal.

@@ -47,6 +47,7 @@ mod panics;
 mod proxy;
 mod pulse;
 pub mod reach;
+mod recordings;
 mod room_id;
 mod server;
 pub mod service;

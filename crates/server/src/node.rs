@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use playfield_room::{CreatedBy, Error, RoomType, Store};
+use playfield_room::{AnyRoom, CreatedBy, Error, RoomType, Store};
 use playfield_session::TokenKey;
 use playfield_wire::ErrorCode;
 
@@ -17,6 +17,8 @@ use crate::directory::Directory;
 use crate::fleet::HostedFleet;
 use crate::http::Requests;
 use crate::kept_store::KeptStore;
+use crate::recordings::Recordings;
+use crate::room_id::RoomId;
 use crate::tickets::TicketChecker;
 use crate::users::Users;
 
@@ -58,6 +60,8 @@ pub(crate) struct Node {
     pub(crate) channel_totals: Arc<Totals>,
     /// Sends WebSocket messages back, in place of sessions.
     pub(crate) echoes: bool,
+    /// Recordings of rooms, if they have a folder.
+    pub(crate) recordings: Option<Recordings>,
 }
 
 impl Node {
@@ -102,6 +106,20 @@ impl Node {
             channel_rules: ChannelRules::default(),
             channel_totals: Arc::new(Totals::new(shards)),
             echoes: false,
+            recordings: None,
+        }
+    }
+
+    /// A room that was made, which is recorded if its type is.
+    pub(crate) fn record(
+        &self,
+        room: Box<dyn AnyRoom>,
+        id: RoomId,
+        room_type: u16,
+    ) -> Box<dyn AnyRoom> {
+        match &self.recordings {
+            Some(all) => all.record(room, id, &self.room_types[usize::from(room_type)]),
+            None => room,
         }
     }
 

@@ -111,6 +111,12 @@ impl Server {
         self.room_types.iter().map(|of| (of.name.as_str(), &*of.schema))
     }
 
+    /// The room type of a name.
+    #[must_use]
+    pub fn find_room_type(&self, name: &str) -> Option<&RoomType> {
+        self.room_types.iter().find(|of| of.name == name)
+    }
+
     /// The types of states in the saves of room types that are kept, by name.
     pub fn saved_types(&self) -> impl Iterator<Item = (&str, Type)> {
         let kept = self.room_types.iter().filter(|of| of.settings.persist_s > 0);

@@ -104,6 +104,7 @@ pub fn settings() -> &'static [Setting] {
             WebSocket::settings(),
             Timeouts::settings(),
             Rooms::settings(),
+            Recordings::settings(),
             Limits::settings(),
             AddressLimits::settings(),
             SessionLimits::settings(),
@@ -167,6 +168,8 @@ group! {
     timeouts: Timeouts;
     /// Rooms of all types.
     rooms: Rooms;
+    /// Recordings of rooms.
+    recordings: Recordings;
     /// The limits of the node.
     limits: Limits;
     /// Limits that programs set, and operators don't.
@@ -268,6 +271,22 @@ group! {
         /// A shard that spends longer than this on one turn is reported in the log, and so is a
         /// control thread that gives no sign of life for as long.
         watchdog: Duration = "1s", WAITS;
+    }
+}
+
+group! {
+    /// Recordings of rooms, in files.
+    Recordings = "recordings" [recordings] {
+        /// Folder of recordings; empty for none. A recording has all that players send to the room,
+        /// their names and users, and the whole state: only the user of the process can read it.
+        folder: PathBuf = "", Any("the path of a folder");
+        /// Time of each room that is kept in memory, and written when the room fails or a handler
+        /// returns an internal error; 0s keeps none.
+        keep: Duration = "5m", Duration::ZERO..=DAY;
+        /// Maximum bytes kept in memory of each room.
+        room_bytes: usize = "1048576", 4096..=1_073_741_824;
+        /// Maximum bytes of all recordings in the folder. Beyond it none is begun.
+        folder_bytes: usize = "1073741824", MEMORY;
     }
 }
 

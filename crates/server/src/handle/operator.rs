@@ -214,6 +214,16 @@ impl<'a> Operator<'a> {
         self.operate(room_id, Operation::Lock(locked)).await
     }
 
+    /// Records a room from now on, with the last minutes that are kept of it, until this is called
+    /// with `false` or the room ends. The log names the file, in the folder `recordings.folder`.
+    ///
+    /// # Errors
+    /// `refused` if recordings have no folder, or the type of the room is never recorded; or as
+    /// [`inspect`](Self::inspect).
+    pub async fn record(&self, room_id: &str, records: bool) -> Result<()> {
+        self.operate(room_id, Operation::Record(records)).await
+    }
+
     /// Sends an event, given as JSON, to one player of a room or to all.
     ///
     /// # Errors

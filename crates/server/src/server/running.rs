@@ -24,6 +24,9 @@ use crate::watchdog::Leash;
 /// the shutdown.
 const LAST_TURN: Duration = Duration::from_secs(1);
 
+/// The time for which a shutdown waits for recordings.
+const RECORDINGS_WAIT: Duration = Duration::from_secs(2);
+
 /// A running node. Dropping it shuts it down, as [`shutdown`](Self::shutdown) does.
 pub struct Running {
     pub(super) handle: NodeHandle,
@@ -210,6 +213,9 @@ impl Running {
                 "rooms dropped before they had ended: {undone} (not saved: {unsaved}); raise \
                  timeouts.shutdown = {limit:?} or their closing_ms"
             ));
+        }
+        if let Some(recordings) = &self.node.recordings {
+            recordings.flush(RECORDINGS_WAIT);
         }
         // Its rooms are gone, so this releases the file: the process may open it again.
         if !self.node.store.close(STORE_CLOSE_MAX) {

@@ -27,6 +27,7 @@ use crate::http::{self, Handover, PrivateHttp};
 use crate::memory_limit::MemoryLimit;
 use crate::node::Node;
 use crate::pulse::Watch;
+use crate::recordings::Recordings;
 use crate::shard::Shard;
 use crate::shard::env::Stopwatch;
 use crate::shard_thread::{Edges, EndGuard, Listeners, ShardThread};
@@ -108,9 +109,11 @@ fn start_as(mut server: Server, mut successor: Option<&mut Successor>) -> io::Re
     )?;
     // What shards wake is opened before their descriptor tables part, and the rest after.
     let threads = shard_threads(&shared, shards)?;
+    let recordings = Recordings::start(&server.config.recordings)?;
     let (mut node, mut services, on_start) =
         server.into_node(shards, store, fleet, inherited.secret);
     node.addresses = Addresses::with_memory(&node.config, memory_max);
+    node.recordings = recordings;
     let node = Arc::new(node);
 
     let published: Vec<Arc<Published>> = (0..shards).map(|_| Arc::default()).collect();

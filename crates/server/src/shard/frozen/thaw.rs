@@ -332,6 +332,7 @@ impl Shard {
             Ok(thawed) => thawed.map_err(|error| error.to_string())?,
             Err(panic) => return Err(format!("it panicked: {}", panic_text(&*panic))),
         };
+        let room = node.record(room, id, room_type);
         let gone = room.players(&mut |_| true).into_iter().map(|player| player.id());
         let gone: Vec<PlayerId> = gone.filter(|player| !by_player.contains_key(player)).collect();
 

@@ -52,6 +52,7 @@ impl RoomHost {
             log::error!("a room of the type {:?} panicked while it was created", room_type.name);
             Err(Error::new(ErrorCode::RoomFailed, "the room failed while it was created"))
         })?;
+        let room = below.env.node.record(room, id, spec.room_type);
 
         let phase = self.schedule.phase();
         below.env.node.directory.publish(id, room.summary());

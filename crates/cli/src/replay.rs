@@ -1,0 +1,135 @@
+//! `replay`: a recorded room runs again in this build.
+
+use std::fs;
+use std::io::{self, Write};
+use std::path::PathBuf;
+use std::time::Instant;
+
+use playfield_room::recording::{Recording, Replay, Summary};
+use playfield_server::Server;
+use playfield_state::saved_as_json;
+
+use crate::options::{Failure, Once, Opt, Usage, describe, unknown, value};
+
+const OPTIONS: &[Opt] = &[
+    Opt {
+        name: "to",
+        value: "TICK",
+        help: "stop after this tick, and print the state there; else the state at the end",
+    },
+    Opt {
+        name: "verify",
+        value: "",
+        help: "compare the room with what was recorded, in place of printing its state; fail if it
+differs, and name the first inputs after which it does",
+    },
+];
+
+pub(crate) fn help(program: &str) -> String {
+    format!(
+        "\
+Usage: {program} replay FILE [--to TICK] [--verify]
+
+Runs a recorded room again in this build, and prints its state as JSON. Recordings are in the folder
+`recordings.folder` of a node: of rooms that failed, of those whose type has `record = always`, and
+of those that an operator has recorded.
+
+Options:
+{}",
+        describe(OPTIONS)
+    )
+}
+
+pub(crate) fn run(
+    parser: &mut lexopt::Parser,
+    program: &str,
+    make: impl FnOnce() -> io::Result<Server>,
+    out: &mut dyn Write,
+) -> Result<(), Failure> {
+    use lexopt::Arg::{Long, Short, Value};
+    let (mut file, mut to, mut verifies) = (None::<PathBuf>, None, false);
+    let mut once = Once::default();
+    while let Some(argument) = parser.next()? {
+        match argument {
+            Short('h') | Long("help") => return Ok(out.write_all(help(program).as_bytes())?),
+            Long("to") => {
+                once.note("to")?;
+                to = Some(value::<u64>(parser, "to")?);
+            }
+            Long("verify") => {
+                once.note("verify")?;
+                verifies = true;
+            }
+            Value(path) if file.is_none() => file = Some(path.into()),
+            other => return Err(unknown(&other, OPTIONS)),
+        }
+    }
+    let file = file.ok_or_else(|| Usage("replay needs the file of a recording".to_owned()))?;
+    if verifies && to.is_some() {
+        return Err(Usage("--to and --verify: give one of them".to_owned()).into());
+    }
+    let failed = |error: &dyn std::fmt::Display| -> Failure {
+        io::Error::other(format!("{}: {error}", file.display())).into()
+    };
+    let bytes = fs::read(&file).map_err(|error| failed(&error))?;
+    let recording = Recording::read(&bytes).map_err(|error| failed(&error))?;
+    let about = recording.about();
+    let server = make()?;
+    let room_type = server.find_room_type(&about.room_type).ok_or_else(|| {
+        let names: Vec<_> = server.schemas().map(|(name, _)| name).collect();
+        failed(&format!(
+            "it is of the room type {:?}, and this program has {}",
+            about.room_type,
+            names.join(", ")
+        ))
+    })?;
+    let mut replay = Replay::new(&recording, room_type).map_err(|error| failed(&error))?;
+    if verifies {
+        let began = Instant::now();
+        let summary = replay.verify().map_err(|error| failed(&error))?;
+        let took = began.elapsed();
+        writeln!(
+            out,
+            "room {} ({}), {}: {} hashes compared up to {}, in {took:.1?}",
+            about.room_id, about.room_type, about.why, summary.compared, summary.position
+        )?;
+        report(&recording, &summary, out)?;
+        return match summary.difference {
+            Some(difference) => Err(failed(&difference)),
+            None if recording.fault().is_some() => Err(Failure::Unverified),
+            None => Ok(()),
+        };
+    }
+    match to {
+        Some(tick) => replay.seek(tick).map_err(|error| failed(&error))?,
+        None => while replay.step(None).map_err(|error| failed(&error))?.is_some() {},
+    }
+    if let Some(fault) = recording.fault() {
+        log::warn!("{}: {fault}; the recording ends before that", file.display());
+    }
+    let mut whole = Vec::new();
+    if !replay.room().whole(&mut whole) {
+        return Err(failed(&format!("the room has ended at {}", replay.position())));
+    }
+    let state = saved_as_json(&whole).map_err(|error| failed(&error))?;
+    Ok(writeln!(out, "{state:#}")?)
+}
+
+/// Says what a comparison does not show.
+fn report(recording: &Recording, summary: &Summary, out: &mut dyn Write) -> io::Result<()> {
+    for (position, why) in &summary.gaps {
+        writeln!(out, "inputs are missing before {position}: {why}")?;
+    }
+    if summary.is_other_type {
+        let why = "the room has another type of state in this build, or its `moved` changes it";
+        writeln!(out, "hashes can't be compared: {why}")?;
+    }
+    if summary.is_fixed {
+        writeln!(out, "the room failed when it was recorded, and does not here")?;
+    }
+    match (recording.end(), recording.fault()) {
+        (_, Some(fault)) => writeln!(out, "the recording ends there: {fault}"),
+        (Some(end), None) => writeln!(out, "the recording ends there: {}", end.why),
+        (None, None) => writeln!(out, "the recording ends there: the process ended"),
+    }
+}

@@ -1,0 +1,159 @@
+use std::time::Duration;
+
+use playfield_room::recording::{BlockKind, Files, Recording, Why};
+use playfield_room::{AnyRoom, Birth, Creator, KeyOrigin, Record, Room, RoomType, room};
+use playfield_state::{Format, State};
+
+use super::{QUEUE_MAX, Recordings, RoomFiles};
+use crate::config;
+use crate::room_id::RoomId;
+
+#[derive(State, Default)]
+struct Empty {}
+
+#[room()]
+impl Room for Empty {}
+
+/// A folder that is removed when dropped.
+struct Folder(std::path::PathBuf);
+
+impl Folder {
+    fn new(name: &str) -> Self {
+        let name = format!("playfield-recordings-{}-{name}", std::process::id());
+        Self(std::env::temp_dir().join(name))
+    }
+
+    fn recordings(&self, folder_bytes: usize) -> Recordings {
+        let config = config::Recordings {
+            folder: self.0.clone(),
+            folder_bytes,
+            ..config::Recordings::default()
+        };
+        Recordings::start(&config).unwrap().expect("a folder is set")
+    }
+
+    fn files(&self) -> Vec<std::path::PathBuf> {
+        let entries = std::fs::read_dir(&self.0).into_iter().flatten();
+        entries.map(|entry| entry.unwrap().path()).collect()
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+fn room_type(record: Record) -> RoomType {
+    let mut room_type = RoomType::of::<Empty>("an empty/room");
+    room_type.settings.record = record;
+    room_type
+}
+
+fn room(recordings: &Recordings, record: Record) -> Box<dyn AnyRoom> {
+    let room_type = room_type(record);
+    let birth = Birth {
+        id: "room".into(),
+        room_type: room_type.name.clone(),
+        key: None,
+        key_origin: KeyOrigin::Chosen,
+        seed: 1,
+        settings: room_type.settings,
+        private: false,
+        options: &[],
+        format: Format::Packed,
+        creator: Creator::Node,
+        store: None,
+        seats: Vec::new(),
+    };
+    let room = (room_type.create)(birth).unwrap();
+    recordings.record(room, RoomId::from_random([7; 10]), &room_type)
+}
+
+#[test]
+fn a_room_type_is_recorded_always_or_never() {
+    let folder = Folder::new("always");
+    let recordings = folder.recordings(1 << 20);
+    drop(room(&recordings, Record::Always));
+    assert!(room(&recordings, Record::Never).recorder().is_none());
+    drop(room(&recordings, Record::Failures));
+    recordings.flush(Duration::from_secs(10));
+    let files = folder.files();
+    let [file] = &files[..] else { panic!("{files:?}") };
+    let name = file.file_name().unwrap().to_str().unwrap();
+    assert!(name.starts_with("an_empty_room-") && name.ends_with(".rec"), "{name}");
+    // Nothing was called, so there is nothing of the room.
+    let error = Recording::read(&std::fs::read(file).unwrap()).unwrap_err();
+    assert_eq!(error.to_string(), "the recording ends before the first keyframe of the room");
+}
+
+#[cfg(unix)]
+#[test]
+fn only_this_user_can_read_recordings() {
+    use std::os::unix::fs::PermissionsExt;
+
+    let folder = Folder::new("user");
+    let recordings = folder.recordings(1 << 20);
+    drop(room(&recordings, Record::Always));
+    recordings.flush(Duration::from_secs(10));
+    let mode = |path: &std::path::Path| path.metadata().unwrap().permissions().mode() & 0o777;
+    assert_eq!((mode(&folder.0), mode(&folder.files()[0])), (0o700, 0o600));
+}
+
+#[test]
+fn a_folder_has_a_limit() {
+    let folder = Folder::new("limit");
+    let recordings = folder.recordings(1_000);
+    let files = || folder.files().iter().map(|file| file.metadata().unwrap().len()).sum::<u64>();
+    let mut of = RoomFiles {
+        queue: recordings.queue.clone(),
+        about: Default::default(),
+        number: 0,
+        is_lost: false,
+    };
+    of.begin(&Why::Request);
+    for _ in 0..10 {
+        // Too short to be deflated.
+        of.block(BlockKind::Gap, vec![7; 100]);
+    }
+    of.end();
+    recordings.flush(Duration::from_secs(10));
+    let bytes = files();
+    assert!((800..=1_000).contains(&bytes), "{bytes}");
+    for _ in 0..10 {
+        drop(room(&recordings, Record::Always));
+    }
+    recordings.flush(Duration::from_secs(10));
+    assert!(files() <= 1_000, "{}", files());
+}
+
+#[test]
+fn a_file_whose_folder_cant_be_used_disturbs_nobody() {
+    let folder = Folder::new("file");
+    std::fs::write(&folder.0, "a file").unwrap();
+    let recordings = folder.recordings(1 << 20);
+    let mut room = room(&recordings, Record::Always);
+    room.pass_syncs(1);
+    assert_eq!(room.version(), 2);
+    drop(room);
+    recordings.flush(Duration::from_secs(10));
+    std::fs::remove_file(&folder.0).unwrap();
+}
+
+#[test]
+fn what_the_disk_is_too_slow_for_is_lost_and_nothing_waits() {
+    let (queue, orders) = std::sync::mpsc::sync_channel(QUEUE_MAX);
+    let mut files = RoomFiles { queue, about: Default::default(), number: 0, is_lost: false };
+    files.begin(&Why::Request);
+    for _ in 0..=QUEUE_MAX {
+        files.block(BlockKind::Gap, Vec::new());
+    }
+    assert!(files.is_lost);
+    assert_eq!(orders.try_iter().count(), QUEUE_MAX);
+    files.block(BlockKind::Gap, Vec::new());
+    assert!(matches!(orders.try_recv(), Ok(super::Order::End(_))));
+    files.block(BlockKind::Gap, Vec::new());
+    assert!(orders.try_recv().is_err());
+    files.begin(&Why::Request);
+    assert!(matches!(orders.try_recv(), Ok(super::Order::Begin(..))));
+}
