@@ -13,6 +13,7 @@ mod overload;
 mod packet;
 mod peers;
 mod registry;
+mod replay;
 mod resume;
 mod rooms;
 mod store;
@@ -34,6 +35,7 @@ pub const SUITES: &[&dyn Command] = &[
     &packet::SUITE,
     &websocket::SUITE,
     &store::SUITE,
+    &replay::SUITE,
     &http::SUITE,
     &tls::SUITE,
     &jwt::SUITE,

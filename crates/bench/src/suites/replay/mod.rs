@@ -1,0 +1,236 @@
+//! `bench replay`: what it costs to record a room, and how fast it runs again.
+
+mod arena;
+
+use std::io;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
+
+use playfield_cli::options::Failure;
+use playfield_room::AnyRoom;
+use playfield_room::recording::{
+    About, BlockKind, Files, Recorder, RecorderSettings, Recording, RecordingWriter, Replay, Why,
+};
+use rustix::time::{ClockId, clock_gettime};
+
+use self::arena::Driven;
+use crate::harness::options::{Suite, options};
+use crate::harness::report::{Column, Record, Report};
+
+options! {
+    Options {
+        players: u64 = 30 => "players" "N" "players of the arena (default 30)",
+            |given| given.within(1..=300);
+        rounds: u32 = 15, quick 1
+            => "rounds" "N" "rounds; the medians count (default 15)", |given| given.within(1..=1_000);
+        seconds: u64 = 20, quick 1
+            => "seconds" "N" "simulated seconds in a round (default 20)",
+            |given| given.within(1..=3_600);
+        hour: u64 = 3_600, quick 30
+            => "hour" "N" "simulated seconds of the recording that is replayed (default 3600)",
+            |given| given.within(10..=36_000);
+        seeks: u64 = 50, quick 3
+            => "seeks" "N" "ticks that are looked for (default 50)", |given| given.within(1..=10_000);
+        corrupt_one: bool = false => "corrupt-one" "" "", |_given| Ok(true);
+    }
+}
+
+pub(crate) const SUITE: Suite<Options> = Suite {
+    name: "replay",
+    about:
+        "an arena of 30 players, with and without a recording: the CPU time of the room's thread,
+its patches included, and that of the thread that compresses and writes; the bytes of an hour; how
+fast the hour runs again, compared hash by hash, and how long it takes to find a tick in it.",
+    defaults: Options::new,
+    run,
+};
+
+/// How often a player steers: as people do, and as the bots of the example.
+const STEERS: [f64; 2] = [1.0, 5.0];
+
+const COST_COLUMNS: &[Column] = &[
+    ("           row", "row"),
+    ("steers/s", "steers_per_s"),
+    ("room µs/s", "room_us_per_s"),
+    ("recording %", "recording_percent"),
+    ("writing %", "writing_percent"),
+    ("verified", "verified"),
+];
+
+const HOUR_COLUMNS: &[Column] = &[
+    ("           row", "row"),
+    ("steers/s", "steers_per_s"),
+    ("MB/hour", "mb_per_hour"),
+    ("× real time", "times_real_time"),
+    ("seek p50 ms", "seek_ms_p50"),
+    ("max", "seek_ms_max"),
+    ("verified", "verified"),
+];
+
+fn run(options: &Options, report: &mut Report<'_>) -> Result<(), Failure> {
+    report.begin(COST_COLUMNS)?;
+    for steers in STEERS {
+        for (row, mode) in [("last minutes", Mode::Memory), ("file", Mode::File)] {
+            report.add(cost(options, row, mode, steers))?;
+        }
+    }
+    report.begin(HOUR_COLUMNS)?;
+    for steers in STEERS {
+        report.add(hour(options, steers).map_err(io::Error::other)?)?;
+    }
+    Ok(())
+}
+
+/// The place of a recording.
+#[derive(Clone, Copy, PartialEq)]
+enum Mode {
+    Memory,
+    File,
+}
+
+/// Blocks that wait to be written, as by the thread of a node.
+#[derive(Clone, Default)]
+struct Blocks(Arc<Mutex<Vec<Block>>>);
+
+type Block = (BlockKind, Vec<u8>);
+
+impl Blocks {
+    fn take(&self) -> Vec<Block> {
+        std::mem::take(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn record(&self, room: Box<dyn AnyRoom>, mode: Mode) -> Box<dyn AnyRoom> {
+        let keeps = std::time::Duration::from_secs(300);
+        let settings = RecorderSettings { keeps, ..RecorderSettings::default() };
+        let mut recorder = Recorder::new(room, Box::new(self.clone()), settings);
+        if mode == Mode::File {
+            recorder.begin_file(&Why::Setting);
+        }
+        Box::new(recorder)
+    }
+}
+
+impl Files for Blocks {
+    fn begin(&mut self, _: &Why) {}
+
+    fn block(&mut self, kind: BlockKind, content: Vec<u8>) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).push((kind, content));
+    }
+
+    fn end(&mut self) {}
+}
+
+/// The CPU time of this thread, in microseconds.
+fn cpu_us() -> f64 {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    time.tv_sec as f64 * 1e6 + time.tv_nsec as f64 / 1e3
+}
+
+/// The CPU time of a room with and without a recording, in turn.
+fn cost(options: &Options, row: &str, mode: Mode, steers: f64) -> Record {
+    let blocks = Blocks::default();
+    let mut bare = Driven::new(options.players, steers, |room| room);
+    let mut recorded = Driven::new(options.players, steers, |room| blocks.record(room, mode));
+    let (mut out, mut writer) = (Vec::new(), writer());
+    let (mut bares, mut shares, mut writings) = (Vec::new(), Vec::new(), Vec::new());
+    // A warm-up.
+    let rounds = options.rounds + 1;
+    for round in 0..rounds {
+        let timed = |driven: &mut Driven| {
+            let began = cpu_us();
+            driven.run(options.seconds);
+            cpu_us() - began
+        };
+        // Whoever is first finds another cache.
+        let (without, with) = match round % 2 {
+            0 => {
+                let without = timed(&mut bare);
+                (without, timed(&mut recorded))
+            }
+            _ => {
+                let with = timed(&mut recorded);
+                (timed(&mut bare), with)
+            }
+        };
+        let began = cpu_us();
+        for (kind, content) in blocks.take() {
+            writer.block(kind, &content, &mut out);
+        }
+        let writing = cpu_us() - began;
+        out.clear();
+        if round > 0 {
+            bares.push(without / options.seconds as f64);
+            shares.push(100.0 * (with / without - 1.0));
+            writings.push(100.0 * writing / without);
+        }
+    }
+    let is_same =
+        bare.room.state_hash() == recorded.room.state_hash() && bare.sent == recorded.sent;
+    Record::of("replay")
+        .with("row", row)
+        .with("players", options.players)
+        .with("steers_per_s", steers)
+        .median("room_us_per_s", bares)
+        .median("recording_percent", shares)
+        .median("writing_percent", writings)
+        .with("verified", is_same && !options.corrupt_one)
+}
+
+fn writer() -> RecordingWriter {
+    RecordingWriter::begin(&about(), &mut Vec::new())
+}
+
+fn about() -> About {
+    About { room_type: "arena".into(), room_id: "arena".into(), ..About::default() }
+}
+
+/// An hour is recorded, runs again, and ticks are looked for in it.
+fn hour(options: &Options, steers: f64) -> Result<Record, String> {
+    let blocks = Blocks::default();
+    let mut driven = Driven::new(options.players, steers, |room| blocks.record(room, Mode::File));
+    driven.run(options.hour);
+    let (hash, ticks) = (driven.room.state_hash(), driven.tick());
+    drop(driven);
+    let mut file = Vec::new();
+    let mut writer = RecordingWriter::begin(&about(), &mut file);
+    for (kind, content) in blocks.take() {
+        writer.block(kind, &content, &mut file);
+    }
+    if options.corrupt_one {
+        let middle = file.len() / 2;
+        file[middle] ^= 1;
+    }
+    let text = |error: &dyn std::fmt::Display| error.to_string();
+    let recording = Recording::read(&file).map_err(|error| text(&error))?;
+    let room_type = arena::room_type();
+    let mut replay = Replay::new(&recording, &room_type).map_err(|error| text(&error))?;
+    let began = Instant::now();
+    let summary = replay.verify().map_err(|error| text(&error))?;
+    let took = began.elapsed().as_secs_f64();
+    let is_same = summary.difference.is_none()
+        && summary.compared as f64 > summary.position.inputs as f64 / 1_001.0
+        && recording.fault().is_none()
+        && replay.room().state_hash() == hash
+        && summary.position.tick == ticks;
+    let mut random = 1_u64;
+    let (mut seeks, mut found) = (Vec::new(), true);
+    for _ in 0..options.seeks {
+        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        let tick = 1 + (random >> 33) % ticks.max(1);
+        let began = Instant::now();
+        found &= replay.seek(tick).is_ok() && replay.position().tick == tick;
+        seeks.push(began.elapsed().as_secs_f64() * 1e3);
+    }
+    seeks.sort_by(f64::total_cmp);
+    let max = seeks.last().copied().unwrap_or_default();
+    Ok(Record::of("replay")
+        .with("row", "an hour")
+        .with("players", options.players)
+        .with("steers_per_s", steers)
+        .with("bytes", file.len())
+        .measured("mb_per_hour", file.len() as f64 / 1e6 * 3_600.0 / options.hour as f64)
+        .measured("times_real_time", options.hour as f64 / took)
+        .measured("seek_ms_p50", seeks[seeks.len() / 2])
+        .measured("seek_ms_max", max)
+        .with("verified", is_same && found))
+}
