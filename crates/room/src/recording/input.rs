@@ -120,7 +120,7 @@ mod kind {
     pub(super) const FOUND: u8 = 20;
     pub(super) const REFUSED: u8 = 21;
     pub(super) const HASH: u8 = 22;
-    /// Set if time has passed since the input before: the nanoseconds follow.
+    /// Set if time has passed since the input before: it follows.
     pub(super) const LATER: u8 = 0x80;
 }
 
@@ -134,7 +134,7 @@ impl Cursor {
             put_u8(out, kind);
         } else {
             put_u8(out, kind | kind::LATER);
-            passed.put(out);
+            put_passed(passed, out);
             self.at = at;
         }
         match input {
@@ -206,7 +206,10 @@ impl Cursor {
             }
             (kind::HASH, false) => return reader.u64().map(Entry::Hash),
             (_, true) => {
-                let passed = Duration::read(reader)?;
+                let passed = match reader.varint()? {
+                    ms if ms % 2 == 0 => Duration::from_millis(ms / 2),
+                    ns => Duration::from_nanos(ns / 2),
+                };
                 let at = self.at.checked_add(passed).filter(|at| at.as_secs() < 1 << 60);
                 self.at = at.ok_or_else(|| DecodeError::new(start, "a time past any other"))?;
             }
@@ -235,6 +238,13 @@ impl Cursor {
         }
         Ok(Entry::Input(self.at, input))
     }
+}
+
+/// Appends a time: twice its milliseconds, or if these are not whole, twice its nanoseconds and 1.
+fn put_passed(passed: Duration, out: &mut Vec<u8>) {
+    let ns = u64::try_from(passed.as_nanos()).unwrap_or(u64::MAX);
+    let is_whole = ns.is_multiple_of(1_000_000);
+    put_varint(out, if is_whole { ns / 500_000 } else { ns.saturating_mul(2) | 1 });
 }
 
 /// Appends the host's answer to a question of the input before.

@@ -31,6 +31,12 @@ pub struct Recorder {
     is_new: bool,
 }
 
+/// The next whole millisecond, which takes less space in a recording. A room that is recorded has
+/// such times.
+fn whole_ms(at: Duration) -> Duration {
+    Duration::from_millis(u64::try_from(at.as_nanos().div_ceil(1_000_000)).unwrap_or(u64::MAX))
+}
+
 impl fmt::Debug for Recorder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Recorder").field("position", &self.tape.position()).finish_non_exhaustive()
@@ -68,18 +74,19 @@ impl Recorder {
         at: Duration,
         input: &Input<'_>,
         out: &mut dyn RoomOutput,
-        call: impl FnOnce(&mut dyn AnyRoom, &mut dyn RoomOutput) -> T,
+        call: impl FnOnce(&mut dyn AnyRoom, Duration, &mut dyn RoomOutput) -> T,
     ) -> T {
         if !self.tape.is_on {
             self.is_new = false;
-            return call(&mut *self.room, out);
+            return call(&mut *self.room, at, out);
         }
+        let at = whole_ms(at);
         if std::mem::take(&mut self.is_new) {
             self.keyframe(at);
         }
         self.tape.input(at, input);
         let Self { room, tape, .. } = self;
-        let result = call(&mut **room, &mut Tap { tape, out, question: 0 });
+        let result = call(&mut **room, at, &mut Tap { tape, out, question: 0 });
         self.called();
         result
     }
@@ -142,18 +149,18 @@ impl AnyRoom for Recorder {
 
     fn tick(&mut self, at: Duration, number: u64, out: &mut dyn RoomOutput) {
         self.tick = number;
-        self.call(at, &Input::Tick(number), out, |room, out| room.tick(at, number, out));
+        self.call(at, &Input::Tick(number), out, |room, at, out| room.tick(at, number, out));
     }
 
     fn sync(&mut self, at: Duration, out: &mut dyn RoomOutput) {
-        self.call(at, &Input::Sync, out, |room, out| room.sync(at, out));
+        self.call(at, &Input::Sync, out, |room, at, out| room.sync(at, out));
         if self.tape.wants_keyframe() {
-            self.keyframe(at);
+            self.keyframe(whole_ms(at));
         }
     }
 
     fn wake(&mut self, at: Duration, out: &mut dyn RoomOutput) {
-        self.call(at, &Input::Wake, out, |room, out| room.wake(at, out));
+        self.call(at, &Input::Wake, out, |room, at, out| room.wake(at, out));
     }
 
     fn pass_syncs(&mut self, syncs: u64) {
@@ -177,7 +184,7 @@ impl AnyRoom for Recorder {
         };
         let payload_ref = Cow::Borrowed(payload);
         let input = Input::Message { player, message: borrowed, payload: payload_ref, request };
-        self.call(at, &input, out, |room, out| {
+        self.call(at, &input, out, |room, at, out| {
             room.message(at, player, message, payload, request, out);
         });
     }
@@ -189,7 +196,7 @@ impl AnyRoom for Recorder {
         out: &mut dyn RoomOutput,
     ) -> Result<Admission, Error> {
         let input = Input::Join(Cow::Owned(entrant.clone()));
-        self.call(at, &input, out, |room, out| room.join(at, entrant, out))
+        self.call(at, &input, out, |room, at, out| room.join(at, entrant, out))
     }
 
     fn reserve(
@@ -200,11 +207,11 @@ impl AnyRoom for Recorder {
         out: &mut dyn RoomOutput,
     ) -> Result<Reservation, Error> {
         let input = Input::Reserve(Cow::Owned(who.clone()), wait);
-        self.call(at, &input, out, |room, out| room.reserve(at, who, wait, out))
+        self.call(at, &input, out, |room, at, out| room.reserve(at, who, wait, out))
     }
 
     fn lost(&mut self, at: Duration, player: PlayerId, out: &mut dyn RoomOutput) {
-        self.call(at, &Input::Lost(player), out, |room, out| room.lost(at, player, out));
+        self.call(at, &Input::Lost(player), out, |room, at, out| room.lost(at, player, out));
     }
 
     fn returned(
@@ -215,7 +222,7 @@ impl AnyRoom for Recorder {
         out: &mut dyn RoomOutput,
     ) {
         let input = Input::Returned(player, away);
-        self.call(at, &input, out, |room, out| room.returned(at, player, away, out));
+        self.call(at, &input, out, |room, at, out| room.returned(at, player, away, out));
     }
 
     fn measured(
@@ -226,7 +233,7 @@ impl AnyRoom for Recorder {
         out: &mut dyn RoomOutput,
     ) {
         let input = Input::Measured(player, round_trip);
-        self.call(at, &input, out, |room, out| room.measured(at, player, round_trip, out));
+        self.call(at, &input, out, |room, at, out| room.measured(at, player, round_trip, out));
     }
 
     fn leave(
@@ -237,12 +244,12 @@ impl AnyRoom for Recorder {
         out: &mut dyn RoomOutput,
     ) {
         let input = Input::Leave(player, why);
-        self.call(at, &input, out, |room, out| room.leave(at, player, why, out));
+        self.call(at, &input, out, |room, at, out| room.leave(at, player, why, out));
     }
 
     fn mail(&mut self, at: Duration, mail: Mail, out: &mut dyn RoomOutput) {
         let input = Input::Mail(Cow::Owned(mail.clone()));
-        self.call(at, &input, out, |room, out| room.mail(at, mail, out));
+        self.call(at, &input, out, |room, at, out| room.mail(at, mail, out));
     }
 
     fn operate(
@@ -259,20 +266,20 @@ impl AnyRoom for Recorder {
             return Ok(());
         }
         let input = Input::Operate(Cow::Owned(operation.clone()));
-        self.call(at, &input, out, |room, out| room.operate(at, operation, out))
+        self.call(at, &input, out, |room, at, out| room.operate(at, operation, out))
     }
 
     fn close(&mut self, at: Duration, why: EndReason, text: &str, out: &mut dyn RoomOutput) {
         let input = Input::Close(why, text.into());
-        self.call(at, &input, out, |room, out| room.close(at, why, text, out));
+        self.call(at, &input, out, |room, at, out| room.close(at, why, text, out));
     }
 
     fn part(&mut self, at: Duration, out: &mut dyn RoomOutput) {
-        self.call(at, &Input::Part, out, |room, out| room.part(at, out));
+        self.call(at, &Input::Part, out, |room, at, out| room.part(at, out));
     }
 
     fn abandon(&mut self, at: Duration, out: &mut dyn RoomOutput) {
-        self.call(at, &Input::Abandon, out, |room, out| room.abandon(at, out));
+        self.call(at, &Input::Abandon, out, |room, at, out| room.abandon(at, out));
     }
 
     fn freeze(
