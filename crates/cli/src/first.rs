@@ -15,7 +15,7 @@ pub(crate) fn is_this() -> bool {
 
 /// Asks all other processes of the container to end.
 pub(crate) fn end_others() {
-    // It fails if there are none.
+    // The call fails without children.
     let _ = kill(Pid::from_raw(-1), Signal::SIGTERM);
 }
 

@@ -24,7 +24,7 @@ use crate::support::recorded::Recorded;
 use crate::support::{Host, room_named};
 
 thread_local! {
-    /// What another build does otherwise: it adds this much more.
+    /// The amount that another build adds beyond this one.
     static MORE: Cell<u32> = const { Cell::new(0) };
 }
 
@@ -227,7 +227,7 @@ fn the_last_minutes_of_a_room_that_fails_are_written() {
     let from = replay.position().at;
     assert!(from <= room.host.at - Duration::from_secs(60), "{from:?}");
     assert!(from >= room.host.at - Duration::from_secs(80), "{from:?}");
-    // It fails again.
+    // The replay fails again.
     assert_eq!(replay.verify().unwrap().difference, None);
     assert!(replay.room().is_closed());
 }

@@ -11,7 +11,7 @@ use crate::stats::Published;
 /// A thread's heartbeat.
 #[derive(Default)]
 pub(crate) struct Pulse {
-    /// When the turn began, in milliseconds since the node started, plus 1; 0 between turns. For
+    /// The start of the turn, in milliseconds since the node started, plus 1; 0 between turns. For
     /// the control thread, when it was asked for a sign of life that it has not given.
     pub(crate) turn_began_ms: AtomicU64,
     /// The user code that was called last in this turn, as an encoded [`Called`].

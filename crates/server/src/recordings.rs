@@ -120,7 +120,7 @@ struct RoomFiles {
 impl RoomFiles {
     fn order(&mut self, order: Order) {
         if self.is_lost {
-            // As soon as there is space, the file is closed.
+            // The file is closed as soon as there is space.
             if self.queue.try_send(Order::End(self.number)).is_ok() {
                 (self.is_lost, self.number) = (false, 0);
             }

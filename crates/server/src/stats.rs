@@ -289,7 +289,7 @@ impl HttpCounters {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Stats {
-    /// Whether no shard is stuck in a turn, none has failed, and the control thread, which serves
+    /// No shard is stuck in a turn, none has failed, and the control thread, which serves
     /// HTTP, is not stuck in a handler or a background task.
     pub healthy: bool,
     /// Each shard's counters.

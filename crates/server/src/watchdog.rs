@@ -113,11 +113,11 @@ impl Watchdog {
     }
 }
 
-/// What is new of a thread.
+/// News of a thread.
 enum Change {
-    /// It has been busy for so long.
+    /// The thread has been busy for so long.
     Stuck { ms: u64 },
-    /// It is no longer stuck.
+    /// The thread is no longer stuck.
     GoesOn,
 }
 

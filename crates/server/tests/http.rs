@@ -684,7 +684,7 @@ fn a_router_may_have_an_address_of_its_own() {
     assert_eq!(at(public).get("/rooms").status(), 404);
     assert_eq!(at(private).get("/").status(), 404);
     assert_eq!(at(public).get("/").text(), "a page");
-    // It is no way into a room.
+    // The listener is not a way into a room.
     let upgrade = "Upgrade: websocket\r\nConnection: Upgrade\r\n\
                    Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n";
     assert_eq!(at(private).ask("GET /", upgrade, "").status(), 404);

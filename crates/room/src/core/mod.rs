@@ -71,7 +71,7 @@ pub(crate) struct RoomCore<R: Room> {
     /// Why it never opened, or failed.
     why_not_open: Option<Error>,
     reply: Vec<u8>,
-    /// It was made of a keyframe of a recording, and nothing was called yet.
+    /// The room was made from a keyframe of a recording, and nothing was called yet.
     replays: bool,
 }
 

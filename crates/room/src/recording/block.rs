@@ -91,7 +91,7 @@ pub struct BlockError {
     pub fault: BlockFault,
 }
 
-/// What is wrong with a file of blocks.
+/// A fault of a file of blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum BlockFault {

@@ -24,7 +24,7 @@ pub enum Input<'a> {
     Tick(u64),
     /// A sync.
     Sync,
-    /// What was due.
+    /// The work that was due.
     Wake,
     /// Syncs that changed nothing.
     PassSyncs(u64),

@@ -83,7 +83,7 @@ pub struct About {
     pub fingerprint: u64,
     /// The program that recorded it.
     pub build: String,
-    /// When its file was begun, in milliseconds since 1970.
+    /// The start of its file, in milliseconds since 1970.
     pub unix_ms: u64,
     /// Why it was recorded.
     pub why: String,

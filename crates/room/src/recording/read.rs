@@ -166,7 +166,7 @@ pub enum RecordingError {
         /// The fault, with its byte in the block's content.
         why: String,
     },
-    /// It has nothing of the room: it ends before its first keyframe.
+    /// The recording ends before its first keyframe, so it has nothing of the room.
     Empty,
 }
 

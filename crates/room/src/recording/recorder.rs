@@ -289,7 +289,7 @@ impl AnyRoom for Recorder {
         out: &mut dyn RoomOutput,
     ) -> Result<(), FreezeError> {
         let frozen = self.room.freeze(at, form, out);
-        // It has opened the save anew if it goes on here.
+        // A room that goes on here has opened its save again.
         self.tape.interrupt("the room was frozen");
         frozen
     }

@@ -168,7 +168,7 @@ impl<'r, T: AnyRoom + ?Sized> Replay<'r, T> {
     /// Runs to the end, and compares the room with what was recorded, up to the first difference.
     ///
     /// # Errors
-    /// As [`step`](Self::step).
+    /// The same as [`step`](Self::step).
     pub fn verify(&mut self) -> Result<Summary, ReplayError> {
         let mut summary = Summary::default();
         loop {
@@ -520,7 +520,7 @@ impl fmt::Display for Difference {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ReplayError {
-    /// It has no keyframe.
+    /// The recording has no keyframe.
     NoKeyframe,
     /// The room can't go on from a keyframe in this build.
     Thaw {

@@ -1,4 +1,4 @@
-//! What a recorder has noted: entries of a block, blocks of the last minutes, and its file.
+//! The notes of a recorder: entries of a block, blocks of the last minutes, and its file.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -248,7 +248,7 @@ impl Tape {
         let is_due = || {
             let age = self.cursor.at.saturating_sub(self.keyframe_at);
             let every = self.settings.keyframe_every;
-            // What is kept in memory leaves it from keyframe to keyframe.
+            // Memory is freed from keyframe to keyframe.
             let every = if self.has_file { every } else { every.min(self.settings.keeps / 4) };
             let last = self.kept.back().map_or(0, |segment| segment.bytes - segment.keyframe);
             age >= every || last > self.settings.kept_bytes_max / 4

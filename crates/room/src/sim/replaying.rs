@@ -51,7 +51,7 @@ impl<R: Room + Default> Sim<R> {
         while replay.step(Some(&mut out)).map_err(|error| error.to_string())?.is_some() {}
         let (position, links) = (replay.position(), replay.links());
         let core = *replay.into_room();
-        // What was sent then is over.
+        // Output of that time is not sent again.
         let mut sim = Self::of(core, Record::default(), Tracking::On, None);
         sim.now = position.at;
         sim.next_tick = position.tick + 1;

@@ -1,4 +1,4 @@
-//! What counts against an address while it is held: connections, requests and bytes.
+//! Counts of an address while something is held: connections, requests and bytes.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;

@@ -22,7 +22,7 @@ pub(crate) struct ChannelPart {
 /// A publication that is kept.
 #[derive(Data, Debug)]
 pub(crate) struct KeptPart {
-    /// When it is forgotten, in nanoseconds.
+    /// The time at which it is forgotten, in nanoseconds.
     ends: u64,
     offset: u64,
     user: Option<String>,

@@ -108,7 +108,7 @@ impl EventLoop {
         for PassedOn { key, socket } in std::mem::take(&mut self.passed_on) {
             self.shared.connections.fetch_add(1, Ordering::Relaxed);
             self.place(key, TcpStream::from_std(socket), Layer::Plain);
-            // What rooms have sent meanwhile.
+            // Output of rooms meanwhile.
             self.writable.push_back(key);
         }
     }

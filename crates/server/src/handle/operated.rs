@@ -1,4 +1,4 @@
-//! What operators see of a node, and what shards are asked for on their behalf.
+//! Views of a node for operators, and the questions to shards behind them.
 
 use std::cmp::Reverse;
 use std::sync::Arc;
@@ -124,7 +124,7 @@ pub struct Inspection {
 pub(crate) struct Inspect {
     pub(crate) room: RoomId,
     pub(crate) viewer: Option<PlayerId>,
-    /// Whether messages are wanted.
+    /// Messages are wanted.
     pub(crate) records: bool,
     pub(crate) answer: Answering<Inspection>,
 }
@@ -151,9 +151,9 @@ pub struct FoundPlayer {
 pub struct FoundPlayers {
     /// The players: those whose name or user is the text itself first, then by name.
     pub players: Vec<FoundPlayer>,
-    /// Whether there are more.
+    /// More follow.
     pub has_more: bool,
-    /// Whether all shards have answered in time.
+    /// All shards have answered in time.
     pub is_complete: bool,
 }
 

@@ -68,7 +68,7 @@ impl HandlerOf {
         Some(Guarded { handling: Some(Box::pin(handling)), called: self })
     }
 
-    /// It is about to be called.
+    /// The handler is about to be called.
     fn note(&self) {
         self.handle.control_pulse().calls_handler(&self.request);
     }

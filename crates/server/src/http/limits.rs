@@ -42,7 +42,7 @@ pub(super) struct Front {
     pub(super) pages: Pages,
     pub(super) router: Router,
     pub(super) unnamed: Mutex<Unnamed>,
-    /// Whether a connection may become a WebSocket to the rooms.
+    /// A connection may become a WebSocket to the rooms.
     pub(super) has_rooms: bool,
 }
 

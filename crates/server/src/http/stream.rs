@@ -41,7 +41,7 @@ enum Due {
     Head,
     /// This many: the rest of a request.
     Bytes(u64),
-    /// Those of a request whose body is in chunks, which is the last one.
+    /// Bytes of a request whose body is in chunks, which is the last one.
     Chunks(Chunks),
     /// All that come: what was sent of a request.
     All,
@@ -259,7 +259,7 @@ impl AsyncRead for Stream {
         match &mut this.due {
             Due::Bytes(due) => *due -= bytes as u64,
             Due::Chunks(chunks) => {
-                // What is good goes first, so that there is a request to answer.
+                // Good bytes go first, so that a request is there to answer.
                 bytes = chunks.read(&buffer.filled()[before..]);
                 buffer.set_filled(before + bytes);
                 if bytes == 0 && *chunks == Chunks::TooLong {

@@ -35,7 +35,7 @@ impl<S: Service> Peer<'_, S> {
     /// Like [`reply`](Self::reply), with the body that `body` appends.
     ///
     /// # Errors
-    /// As [`reply`](Self::reply).
+    /// The same as [`reply`](Self::reply).
     #[inline]
     pub fn reply_with(&mut self, body: impl FnOnce(&mut Vec<u8>)) -> Result<(), FrameError> {
         self.cx.reply_with(body)

@@ -53,7 +53,7 @@ pub(crate) struct FairQueue<P, T, const LINES: usize = 1> {
     head_start: u64,
     /// By how much the pieces of each line stand back, in nanoseconds.
     stands_back: [u64; LINES],
-    /// Whether each line may be held.
+    /// The lines that may be held.
     may_hold: [bool; LINES],
     /// The number of starts given.
     given: u64,
@@ -86,7 +86,7 @@ struct Party<T, const LINES: usize> {
     end: u64,
     /// The time by the clock at which `end` was true.
     since: Duration,
-    /// Where the next piece waits, if one does.
+    /// The place of the next piece, if one waits.
     waits: Option<Waits>,
     lines: [Line<T>; LINES],
     /// The line of the last piece, and the virtual time of this party's lines at its start.

@@ -109,7 +109,7 @@ const STANDS_BACK: [Duration; 6] = [
     Duration::from_millis(1),
 ];
 
-/// Whether the pieces of each line are held when enough snapshots were written in a turn.
+/// The lines whose pieces are held when enough snapshots were written in a turn.
 const MAY_HOLD: [bool; STANDS_BACK.len()] = [false, false, true, false, false, true];
 
 /// The work of all addresses.

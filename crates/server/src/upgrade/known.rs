@@ -11,7 +11,7 @@ use crate::node::Node;
 #[derive(Data, Debug, Default)]
 pub(super) struct Known {
     rates: Vec<AddressRates>,
-    /// As the [checker](crate::TicketChecker) writes them.
+    /// The used tickets, in the form of the [checker](crate::TicketChecker).
     tickets: Bytes,
 }
 

@@ -130,7 +130,7 @@ impl Successor {
         match self.0.receive(STEP_MAX) {
             Ok(Message::Over) => Ok(()),
             Ok(other) => Err(unexpected(&other)),
-            // It has ended, and can't touch them.
+            // The predecessor has ended, and can't touch them.
             Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(()),
             Err(error) => Err(error),
         }

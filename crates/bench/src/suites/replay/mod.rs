@@ -45,7 +45,7 @@ fast the hour runs again, compared hash by hash, and how long it takes to find a
     run,
 };
 
-/// How often a player steers: as people do, and as the bots of the example.
+/// The number of turns that a player takes a second: few as people, or many as the example's bots.
 const STEERS: [f64; 2] = [1.0, 5.0];
 
 const COST_COLUMNS: &[Column] = &[

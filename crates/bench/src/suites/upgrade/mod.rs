@@ -204,7 +204,7 @@ fn upgrade_once(fleet: &mut Fleet<Players>, processes: &mut Processes) -> io::Re
     let upgraded = upgraded?;
     processes.replaced(&upgraded);
     let (before, all) = (fleet.script.counts.patches, fleet.script.pauses().count() as u64);
-    // Those that are under way are of the process before.
+    // Requests that are under way belong to the process before.
     fleet.until(|players, _| {
         players.counts.patches >= before + PATCHES * all && players.all_have(PATCHES)
     });

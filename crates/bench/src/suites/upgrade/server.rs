@@ -120,7 +120,7 @@ impl Processes {
 impl Drop for Processes {
     fn drop(&mut self) {
         if let Some(last) = self.last {
-            // It may have ended.
+            // The process may have ended.
             let _ = kill_process(last, Signal::KILL);
         }
     }

@@ -43,7 +43,7 @@ impl Links {
             if next.is_some() {
                 return next;
             }
-            // What is left is held.
+            // The rest is held.
             left[number] = 0;
         }
         None

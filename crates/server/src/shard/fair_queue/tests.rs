@@ -137,13 +137,13 @@ fn what_is_held_keeps_its_place_and_nobody_from_going_on() {
         queue.took(us(100));
         next
     };
-    // Those who have taken nothing come in their order.
+    // Parties that have taken nothing come in their order.
     let free = [Some(3), Some(2), Some(4), None, None];
     assert_eq!([true; 5].map(&mut take), free);
     // One took nothing yet, and the others as much as each other.
     assert_eq!([false; 4].map(&mut take), [Some(10), Some(30), Some(20), None]);
     assert!(queue.is_empty() && queue.is_idle() && queue.orders[super::BEHIND_HELD].is_empty());
-    // What comes while one is held, and charges, move all places.
+    // New pieces while one is held, and charges, move all places.
     queue.push(&1, 1, 10);
     queue.push(&2, 1, 20);
     for piece in [1, 2] {
@@ -268,7 +268,7 @@ fn what_one_is_ahead_by_is_forgotten_while_it_takes_nothing() {
         for _ in 0..30_000 {
             queue.serve(us(100), true);
         }
-        // As long as its share in 20 s.
+        // The share of each of the others in 20 s.
         queue.wait(0);
         assert_eq!(queue.serve(us(20_000), false), Some(0));
         queue.at(Duration::from_millis(rest));

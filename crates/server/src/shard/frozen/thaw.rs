@@ -57,7 +57,7 @@ pub(crate) struct Thawed {
 #[derive(Clone)]
 struct Sits {
     place: Place,
-    /// Whether its connection goes on.
+    /// Its connection goes on.
     is_open: bool,
     address: Arc<Address>,
 }

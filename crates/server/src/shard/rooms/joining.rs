@@ -120,7 +120,7 @@ impl Outlet<'_> {
             Some(spec) => node.may_create(spec.room_type),
             None => Ok(()),
         };
-        // It was counted when its key was read as a code.
+        // The miss was counted when its key was read as a code.
         let is_counted = target.spec().is_some_and(|spec| matches!(spec.reading, Reading::Literal));
         let may_create = may_create.and_then(|()| {
             if is_counted {

@@ -20,7 +20,7 @@ const LOGS_ON_THE_WAY: usize = 16;
 pub(crate) struct RemoteLink {
     pub(crate) shard: u16,
     stay: Stay,
-    /// Whether more waits for the client than its transport takes.
+    /// More waits for the client than its transport takes.
     pub(crate) blocked: bool,
     /// The bytes of messages that are not known to be passed on.
     unconfirmed: usize,
@@ -28,10 +28,10 @@ pub(crate) struct RemoteLink {
     /// `appended_in`.
     earlier: usize,
     appended_in: u64,
-    /// Whether it is given up: too much was unconfirmed. If its session turns out to be away, it
+    /// The link is given up: too much was unconfirmed. If its session turns out to be away, it
     /// goes on, and what it was not sent meanwhile is lost.
     pub(crate) doomed: bool,
-    /// Whether it takes only what is counted: its session has no connection, or is being resumed.
+    /// The link takes only what is counted: its session has no connection, or is being resumed.
     pub(crate) held: bool,
     /// The address that its client connects from.
     pub(crate) address: Arc<Address>,

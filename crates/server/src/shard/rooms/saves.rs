@@ -31,7 +31,7 @@ impl Saves {
         self.begun.push_back(Begun { at, room, save });
     }
 
-    /// When the next save is late, if it is not complete by then.
+    /// The time at which the next save is late, if it is not complete by then.
     pub(in crate::shard) fn deadline(&self) -> Option<Duration> {
         self.begun.front().map(|begun| begun.at + SAVE_MAX)
     }

@@ -213,7 +213,7 @@ struct Dev<'a> {
     begins: Option<Begins>,
     /// The order to the server to be replaced by a new build.
     order: Option<Order>,
-    /// Whether the last server has TLS.
+    /// The last server has TLS.
     has_tls: bool,
     /// The program that writes types, and is served then.
     writes: Option<Writes>,
