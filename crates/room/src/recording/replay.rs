@@ -1,22 +1,22 @@
 //! A recorded room runs again.
 
-use std::any::TypeId;
+mod error;
+mod host;
+
 use std::fmt;
-use std::future::pending;
 use std::sync::Arc;
 
 use playfield_state::{Format, PlayerId, differences, saved_as_json};
-use playfield_wire::RequestNumber;
 use playfield_wire::reader::Reader;
+
+pub use error::ReplayError;
+use host::{Host, NoStore};
 
 use super::read::{Content, Part};
 use super::{Answer, Cursor, Entry, Input, Position, Recording};
 use crate::frozen::parts::Part as FrozenPart;
 use crate::frozen::{Frozen, ThawError};
-use crate::{
-    AnyRoom, Completion, Error, EventHeader, Fence, Job, Link, Loaded, Mail, NewRoom, Opened,
-    Publication, Push, RoomOutput, RoomType, Store, Stored, Task, Thaw,
-};
+use crate::{AnyRoom, Link, RoomOutput, RoomType, Store, Thaw};
 
 /// A room that runs from a recording: from its first keyframe, input by input.
 pub struct Replay<'r, T: AnyRoom + ?Sized = dyn AnyRoom> {
@@ -380,114 +380,6 @@ fn thawed<T: AnyRoom + ?Sized>(
     Ok((room, *position, is_comparable, links))
 }
 
-/// The host of a room that runs again. It does nothing, and answers what the recorded one did.
-struct Host<'a> {
-    answers: Vec<(u64, Answer)>,
-    question: u64,
-    out: Option<&'a mut dyn RoomOutput>,
-}
-
-impl Host<'_> {
-    fn answer(&mut self) -> Result<Option<String>, Error> {
-        let question = self.question;
-        self.question += 1;
-        let answer = self.answers.iter().find(|(of, _)| *of == question);
-        match answer.map(|(_, answer)| answer) {
-            None => Ok(None),
-            Some(Answer::Found(id)) => Ok(id.clone()),
-            Some(Answer::Refused(error)) => Err(error.clone()),
-        }
-    }
-
-    fn pass(&mut self, pass: impl FnOnce(&mut dyn RoomOutput)) {
-        if let Some(out) = &mut self.out {
-            pass(*out);
-        }
-    }
-}
-
-impl RoomOutput for Host<'_> {
-    fn reply(&mut self, link: Link, request: RequestNumber, payload: &[u8]) {
-        self.pass(|out| out.reply(link, request, payload));
-    }
-
-    fn error(&mut self, link: Link, request: Option<RequestNumber>, error: &Error) {
-        self.pass(|out| out.error(link, request, error));
-    }
-
-    fn event(&mut self, link: Link, event: EventHeader, payload: &[u8]) {
-        self.pass(|out| out.event(link, event, payload));
-    }
-
-    fn removed(&mut self, link: Link, why: &Error) {
-        self.pass(|out| out.removed(link, why));
-    }
-
-    fn admitted(&mut self, link: Link, player: PlayerId) {
-        self.pass(|out| out.admitted(link, player));
-    }
-
-    fn refused(&mut self, link: Link, why: &Error) {
-        self.pass(|out| out.refused(link, why));
-    }
-
-    fn spawn(&mut self, _: u64, _: Task) -> Result<(), Error> {
-        self.answer().map(drop)
-    }
-
-    fn compute(&mut self, _: u64, _: Job) -> Result<(), Error> {
-        self.answer().map(drop)
-    }
-
-    fn completion(&mut self, _: u64) -> Completion {
-        // The outcome is one of the inputs.
-        Completion::new(drop)
-    }
-
-    fn create(&mut self, _: NewRoom) -> Result<(), Error> {
-        self.answer().map(drop)
-    }
-
-    fn find(&mut self, _: TypeId, _: &str) -> Result<Option<String>, Error> {
-        self.answer()
-    }
-
-    fn publish(&mut self, publication: Publication) {
-        self.pass(|out| out.publish(publication));
-    }
-
-    fn push(&mut self, push: Push) {
-        self.pass(|out| out.push(push));
-    }
-
-    fn post(&mut self, to: &str, mail: Mail) {
-        self.pass(|out| out.post(to, mail));
-    }
-}
-
-/// The store of a room that runs again: nothing is saved, and outcomes are inputs.
-struct NoStore;
-
-impl Store for NoStore {
-    fn open(&self, _: &str, _: &str) -> Stored<Opened> {
-        Box::pin(pending())
-    }
-
-    fn load(&self, _: &str, _: &str) -> Stored<Option<Loaded>> {
-        Box::pin(pending())
-    }
-
-    fn save(&self, _: &str, _: &str, _: Fence, _: Vec<u8>, _: Completion) {}
-
-    fn remove(&self, _: &str, _: &str, _: Fence) -> Stored<()> {
-        Box::pin(pending())
-    }
-
-    fn keys(&self, _: &str, _: Option<&str>, _: usize) -> Stored<Vec<String>> {
-        Box::pin(pending())
-    }
-}
-
 impl fmt::Display for Difference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { same_until, position, recorded, replayed, input, fields } = self;
@@ -515,60 +407,3 @@ impl fmt::Display for Difference {
         }
     }
 }
-
-/// Why a recording can't be run.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum ReplayError {
-    /// The recording has no keyframe.
-    NoKeyframe,
-    /// The room can't go on from a keyframe in this build.
-    Thaw {
-        /// The number of the keyframe's block.
-        block: u64,
-        /// The byte of the file at which it begins.
-        at: usize,
-        /// The reason.
-        error: ThawError,
-    },
-    /// A block is not what it should be, though its checksum is right.
-    Invalid {
-        /// The number of the block.
-        block: u64,
-        /// The byte of the file at which it begins.
-        at: usize,
-        /// The fault.
-        why: String,
-    },
-    /// The recording lacks this tick.
-    NoTick {
-        /// The tick.
-        tick: u64,
-        /// The first tick of the recording.
-        first: u64,
-        /// The last one, if this is later.
-        last: Option<u64>,
-    },
-}
-
-impl fmt::Display for ReplayError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::NoKeyframe => f.write_str("the recording has no keyframe"),
-            Self::Thaw { block, at, error } => {
-                write!(f, "the room in block {block}, at byte {at}, can't go on here: {error}")
-            }
-            Self::Invalid { block, at, why } => {
-                write!(f, "block {block}, at byte {at}, is not valid: {why}")
-            }
-            Self::NoTick { tick, first, last: None } => {
-                write!(f, "the recording begins at tick {first}, after tick {tick}")
-            }
-            Self::NoTick { tick, last: Some(last), .. } => {
-                write!(f, "the recording ends at tick {last}, before tick {tick}")
-            }
-        }
-    }
-}
-
-impl std::error::Error for ReplayError {}
