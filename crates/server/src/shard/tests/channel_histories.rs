@@ -336,6 +336,28 @@ fn a_history_goes_on_in_another_process() {
     history.end();
 }
 
+/// The channel has ended while its subscriber was away, and another has come before it.
+#[test]
+fn who_comes_back_to_a_channel_that_has_another_number_leaves_it_by_that_one() {
+    for replaces in [false, true] {
+        let mut history = History::new();
+        history.take(Step::Subscribe { client: 1, channel: 1 });
+        history.take(Step::Cut { client: 1, reads: true });
+        history.take(Step::Wait { ms: 45_000 });
+        if replaces {
+            history.take(Step::Replace);
+        }
+        for step in [
+            Step::Subscribe { client: 0, channel: 5 },
+            Step::Return { client: 1, shard: 0 },
+            Step::Unsubscribe { client: 1, channel: 1 },
+        ] {
+            history.take(step);
+        }
+        history.end();
+    }
+}
+
 proptest! {
     #[test]
     fn subscribers_see_the_same_in_order_and_know_of_every_gap(steps in vec(step(), 1..80)) {
