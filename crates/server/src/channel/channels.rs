@@ -316,8 +316,11 @@ impl Channels {
         self.upkeep.due.peek().map(|Reverse((at, _))| *at)
     }
 
+    /// All channels, in the order of their creation.
     pub(super) fn all(&self) -> impl Iterator<Item = &Channel> {
-        self.by_number.values()
+        let mut all: Vec<_> = self.by_number.iter().collect();
+        all.sort_unstable_by_key(|(number, _)| **number);
+        all.into_iter().map(|(_, channel)| channel)
     }
 
     /// The number of the channel of this name, which is created if there is none.

@@ -49,7 +49,7 @@ impl KeptPart {
 }
 
 impl Channels {
-    /// All channels.
+    /// All channels, the oldest first: if there may be fewer there, the newest are left out.
     pub(crate) fn parts(&self) -> impl Iterator<Item = ChannelPart> {
         self.all().map(|channel| channel.part())
     }
@@ -68,5 +68,25 @@ impl Channels {
         let number = self.create(&part.name.as_str().into(), rule, None, now)?;
         self.with(number, now, |channel| channel.go_on(part));
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::channel::channels::{Totals, TotalsMax};
+
+    #[test]
+    fn channels_are_passed_on_in_the_order_of_their_creation() {
+        let max = TotalsMax { channels: 100, history_bytes: 0 };
+        let (seeds, totals) = ((7, Default::default()), Arc::new(Totals::new(1)));
+        let mut channels = Channels::new((0, 1), seeds, Duration::ZERO, totals, max);
+        let rule = Arc::new(ChannelRule::new("*"));
+        let names: Vec<String> = (0..100).rev().map(|at| at.to_string()).collect();
+        for name in &names {
+            channels.create(&name.as_str().into(), &rule, None, Duration::ZERO).unwrap();
+        }
+        let passed_on: Vec<String> = channels.parts().map(|part| part.name).collect();
+        assert_eq!(passed_on, names);
     }
 }
