@@ -24,11 +24,11 @@ use socket2::{Domain, Protocol, Socket, Type};
 #[cfg(target_os = "linux")]
 pub(crate) use descriptors::{receive_descriptors, send_descriptors};
 #[cfg(target_os = "linux")]
-pub(crate) use linux::{check_core, listen, pin_to_core, raise_descriptors};
+pub(crate) use linux::{check_core, listen, pin_to_core, raise_descriptors, thread_cpu};
 #[cfg(not(target_os = "linux"))]
 pub(crate) use one_table::{Tables, in_process_table, with_process_table};
 #[cfg(not(target_os = "linux"))]
-pub(crate) use portable::{check_core, listen, pin_to_core, raise_descriptors};
+pub(crate) use portable::{check_core, listen, pin_to_core, raise_descriptors, thread_cpu};
 #[cfg(target_os = "linux")]
 pub(crate) use tables::{Tables, in_process_table, with_process_table};
 
