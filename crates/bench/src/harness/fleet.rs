@@ -194,6 +194,7 @@ impl<S: Script> Fleet<S> {
         self.links.now = Instant::now();
         let unfinished = std::mem::take(&mut self.links.unfinished);
         let unread = std::mem::take(&mut self.links.unread);
+        unread.iter().for_each(|client| self.links.all[*client].is_unread = false);
         let slow = std::mem::take(&mut self.links.slow);
         let wait = if unfinished.is_empty() && unread.is_empty() { wait } else { Duration::ZERO };
         let wait = if slow.is_empty() { wait } else { wait.min(SLOW_TURN) };
@@ -215,7 +216,9 @@ impl<S: Script> Fleet<S> {
             self.settle(client, done)?;
         }
         for client in unread.into_iter().chain(slow) {
-            self.links.all[client].is_unread = false;
+            if self.links.all[client].is_unread {
+                continue; // An event had it read enough for this turn.
+            }
             let done = self.act(client, true, false);
             self.settle(client, done)?;
         }
