@@ -29,6 +29,9 @@ use playfield_server::{Config, Server};
 
 use options::{Failure, Usage, unknown};
 
+/// The commands beside `help`, as errors list them.
+const COMMANDS: &str = "serve, upgrade, capacity, profile, replay, schema, generate, saves";
+
 /// The bots of a program, each with the type of its room.
 #[cfg(feature = "load")]
 pub type Bots = Vec<(String, playfield_load::MakeBot)>;
@@ -142,10 +145,10 @@ fn run(
         #[cfg(target_os = "linux")]
         "upgrade" => upgrade::run(parser, program, out),
         "help" => help(parser, program, out),
-        other => Err(Usage(format!(
-            "unknown command {other:?}; the commands are serve, upgrade, capacity, profile, replay, schema, generate, saves, help"
-        ))
-        .into()),
+        other => {
+            Err(Usage(format!("unknown command {other:?}; the commands are {COMMANDS}, help"))
+                .into())
+        }
     }
 }
 
@@ -166,9 +169,7 @@ fn help(parser: &mut lexopt::Parser, program: &str, out: &mut dyn Write) -> Resu
             #[cfg(target_os = "linux")]
             "upgrade" => upgrade::help(program),
             other => {
-                let text = format!(
-                    "no help for {other:?}; there is help for serve, upgrade, capacity, profile, replay, schema, generate, saves"
-                );
+                let text = format!("no help for {other:?}; there is help for {COMMANDS}");
                 return Err(Usage(text).into());
             }
         },

@@ -241,8 +241,8 @@ impl Server {
 
     /// Serves a router of [`axum`](crate::axum) at an address of its own: for routes that players
     /// must not reach. Handlers are as those of [`http`](Self::http), on the same thread and under
-    /// the same limits. There is no TLS, and who sends a request is not checked: listen on
-    /// `127.0.0.1` or in a private network, or check a token in a layer of the router.
+    /// the same limits. TLS is off, and senders are not checked: listen on `127.0.0.1` or in a
+    /// private network, or check a token in a layer of the router.
     ///
     /// ```no_run
     /// use playfield::axum::{Router, routing::post};

@@ -375,7 +375,7 @@ fn a_saved_room_is_found_by_its_code_however_that_is_written() {
     assert_eq!(saves.len(), 2);
 }
 
-/// Looks a room up by its code in lower case while the program is told that the room is open.
+/// Looks up a room by its code, in lower case, from the wake-up that reports it as open.
 struct LooksWhenTold {
     handle: NodeHandle,
     code: String,

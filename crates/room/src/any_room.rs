@@ -363,7 +363,7 @@ pub trait AnyRoom: Send {
     /// [`Room::moved`](crate::Room::moved). A room that has not opened ends.
     ///
     /// # Errors
-    /// The errors of [`freeze`](Self::freeze): once told, the room may have begun work again.
+    /// As [`freeze`](Self::freeze): `moved` may have begun work again.
     fn freeze_after(
         &mut self,
         at: Duration,
@@ -389,8 +389,8 @@ pub trait AnyRoom: Send {
     /// Does what an operator wants.
     ///
     /// # Errors
-    /// `room_closed` if it has ended or ends, `refused` if there is no such player, `bad_payload`
-    /// if there is no such event.
+    /// `room_closed` if it has ended or ends, `refused` for an unknown player, `bad_payload`
+    /// for an unknown event.
     fn operate(
         &mut self,
         at: Duration,

@@ -92,8 +92,8 @@ impl Eviction {
         }))
     }
 
-    /// Makes the caches cold. Returns the CPU time that it took: a busy machine holds it up, and
-    /// that is no work of this thread.
+    /// Makes the caches cold. Returns the CPU time that it took, which a wait for a core does not
+    /// lengthen.
     pub(crate) fn run(&mut self) -> io::Result<Duration> {
         let began = thread_cpu();
         for _ in 0..self.words / LINE_WORDS {

@@ -216,7 +216,7 @@ impl Drop for ControlThreads {
     }
 }
 
-/// Background work, of which the watchdog knows.
+/// Background work that the watchdog knows.
 pub(crate) async fn as_task<F: Future>(shared: Arc<SharedRuntime>, work: F) -> F::Output {
     let mut work = pin!(work);
     poll_fn(|cx| {

@@ -209,7 +209,7 @@ impl Drop for PostgresStore {
     fn drop(&mut self) {
         self.queues.iter().for_each(|queue| queue.close());
         for thread in self.threads.drain(..) {
-            // What it panicked with was reported by the thread.
+            // The thread has reported the panic.
             let _ = thread.join();
         }
     }

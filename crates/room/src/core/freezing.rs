@@ -159,7 +159,7 @@ impl<R: Room> RoomCore<R> {
         self.context.lost.clear();
         self.note_changes_if_any();
         self.follow_effects(out);
-        // It opens its save again.
+        // The room opens its save again.
         self.save_if_due(out);
     }
 

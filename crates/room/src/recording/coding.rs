@@ -25,7 +25,7 @@ pub(super) trait Coded: Sized {
     fn read(reader: &mut Reader<'_>) -> Result<Self, DecodeError>;
 }
 
-/// The error for a number that stands for nothing.
+/// The error for an unknown number.
 pub(super) fn unknown(at: usize, what: &str, number: impl std::fmt::Display) -> DecodeError {
     DecodeError::new(at, format!("{what} has no number {number}"))
 }
@@ -173,7 +173,7 @@ impl Coded for SeatFor {
     }
 }
 
-/// Whoever runs the record gives the link.
+/// The caller of the replay gives the link.
 impl Coded for Entrant {
     fn put(&self, out: &mut Vec<u8>) {
         let Self { link: _, format, name, user, claims, seat, reservation } = self;

@@ -63,7 +63,7 @@ impl fmt::Display for Why {
 /// The amount that a recorder notes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RecorderSettings {
-    /// The time that is kept in memory while there is no file; zero for none.
+    /// The span of inputs kept in memory without a file; zero for none.
     pub keeps: Duration,
     /// The most bytes that are kept in memory.
     pub kept_bytes_max: usize,

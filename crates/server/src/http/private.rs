@@ -1,5 +1,5 @@
 //! HTTP at addresses of its own, beside the rooms: routes that only operators reach, for example.
-//! There is no TLS and no way to a room, and the limits are those of all HTTP.
+//! They speak HTTP without TLS, never reach a room, and have the limits of all HTTP.
 
 use std::io;
 use std::net::SocketAddr;

@@ -250,8 +250,8 @@ impl<P: Payer, T, const LINES: usize> FairQueue<P, T, LINES> {
         let waiting = self.orders[FREE].len() + self.orders[HELD].len();
         let mut share = time / (waiting as u64 + 2);
         if self.head_start > 0 && start < self.now {
-            // It uses its head start: if the time went on as fast, others would have theirs in
-            // vain.
+            // The party uses its head start: if the time went on as fast, others would have theirs
+            // in vain.
             share /= 4;
         }
         self.now = self.now.saturating_add(share);

@@ -164,7 +164,7 @@ impl Gate {
         loop {
             match inner.is_over {
                 Some(is_over) => return is_over,
-                // It never waits for long: the thread that upgrades has limits.
+                // The wait is short: the thread that upgrades has limits.
                 None => inner = self.wait(inner, Duration::from_secs(1)),
             }
         }

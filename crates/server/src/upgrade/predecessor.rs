@@ -242,7 +242,7 @@ impl Handover {
 
     /// The new process is not wanted any more.
     fn give_up(&mut self) {
-        // It ended, or it must not serve beside this one.
+        // The successor has ended, or must not serve beside this process.
         if let Err(error) = self.child.kill() {
             log::debug!("the new process has ended already: {error}");
         }

@@ -86,7 +86,7 @@ impl Successor {
                     let received = Instant::now();
                     let count = listeners.len() + connections as usize;
                     let mut sockets = self.0.receive_sockets(count, STEP_MAX)?.into_iter();
-                    // In this order: no socket is taken once there is no listener.
+                    // In this order: a socket without a listener is not taken.
                     let of = listeners.iter().zip(sockets.by_ref());
                     let listeners = of.map(|(of, socket)| listener(socket, of.service));
                     let listeners = listeners.collect::<io::Result<_>>()?;

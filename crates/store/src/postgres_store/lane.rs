@@ -74,7 +74,7 @@ impl Lane {
             if let Some(used) = session {
                 match batch.run(used, queue).await {
                     Ok(()) => return Ok(()),
-                    // It may have broken long ago, such as by a restart of the database.
+                    // The connection may have broken long ago, as by a restart of the database.
                     Err(error) => log::debug!("a connection is replaced: {error}"),
                 }
                 *session = None;

@@ -113,7 +113,7 @@ impl PgServer {
             let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
             let said = |line: String| line.contains("database system is ready to accept");
             if lines.by_ref().map_while(Result::ok).any(said) {
-                // It must not wait for somebody to read.
+                // The server must not wait for a reader of its output.
                 thread::spawn(move || lines.map_while(Result::ok).for_each(drop));
                 *running = Some(child);
             } else {
@@ -133,7 +133,7 @@ impl PgServer {
             }
         }
         let _ = Command::new("kill").arg("-9").args(all).stderr(Stdio::null()).status();
-        // Where /proc is missing, the others end by themselves.
+        // Without /proc, the others end by themselves.
         let _ = child.kill();
         child.wait().unwrap();
     }

@@ -141,7 +141,7 @@ fn cost(options: &Options, row: &str, mode: Mode, steers: f64) -> Record {
             driven.run(options.seconds);
             cpu_us() - began
         };
-        // Whoever is first finds another cache.
+        // The first to run finds another cache.
         let (without, with) = match round % 2 {
             0 => {
                 let without = timed(&mut bare);

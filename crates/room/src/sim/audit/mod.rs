@@ -28,7 +28,7 @@ impl<R: Room + Default> Sim<R> {
     /// `drive` gets a new room, as of [`Sim::new`], and one of the secrets, and plays: the secret
     /// may be a card in a hand, a move in the fog, a number in hidden state. Everything else must
     /// be the same in each run. Players who [may see](Self::may_see) the secret are left out. To
-    /// all others, and to whoever lists rooms or subscribes to channels, each run must look the
+    /// all others, and to clients that list rooms or subscribe to channels, each run must look the
     /// same to the byte: patches and snapshots in `packed` and in a tree format, events, replies,
     /// errors and removals, their lengths, their order, and their times.
     ///

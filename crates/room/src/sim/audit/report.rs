@@ -36,7 +36,7 @@ pub(super) enum Void {
 pub struct Leak {
     /// The player who is sent it; `None` if it is not sent to a player.
     pub player: Option<PlayerId>,
-    /// That player's name and number, or another party: a channel, whoever lists rooms.
+    /// That player's name and number, or another party: a channel, or clients that list rooms.
     pub to: String,
     /// The kind of message.
     pub kind: LeakKind,

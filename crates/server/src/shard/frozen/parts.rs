@@ -173,7 +173,7 @@ impl FramingPart {
     pub(super) fn of(connection: &Connection) -> Option<Self> {
         match (&connection.input, connection.dialect.framing) {
             (Input::Native, Framing::Native) => Some(Self::Native),
-            // Without a decoder there is no message under way, and no compression.
+            // Without a decoder, no message is under way, and nothing is compressed.
             (Input::WebSocket(None), Framing::WebSocket(None)) => Some(Self::WebSocket),
             _ => None,
         }

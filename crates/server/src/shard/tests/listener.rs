@@ -357,7 +357,7 @@ impl Listener {
                 ..
             }) => {
                 let channel = self.asked.remove(&request).expect("it was asked for");
-                // It may have had another number on an earlier connection.
+                // The channel may have had another number on an earlier connection.
                 self.names.retain(|_, name| *name != channel);
                 self.names.insert(number, channel.clone());
                 self.epochs.insert(channel.clone(), epoch);
