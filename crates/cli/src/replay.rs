@@ -105,7 +105,7 @@ pub(crate) fn run(
         None => while replay.step(None).map_err(|error| failed(&error))?.is_some() {},
     }
     if let Some(fault) = recording.fault() {
-        log::warn!("{}: {fault}; the recording ends before that", file.display());
+        log::warn!("{}: {fault}; inputs are missing from there on", file.display());
     }
     let mut whole = Vec::new();
     if !replay.room().whole(&mut whole) {
@@ -118,7 +118,7 @@ pub(crate) fn run(
 /// Says what a comparison does not show.
 fn report(recording: &Recording, summary: &Summary, out: &mut dyn Write) -> io::Result<()> {
     for (position, why) in &summary.gaps {
-        writeln!(out, "inputs are missing before {position}: {why}")?;
+        writeln!(out, "inputs are missing at {position}: {why}")?;
     }
     if summary.is_other_type {
         let why = "the room has another type of state in this build, or its `moved` changes it";
@@ -128,8 +128,8 @@ fn report(recording: &Recording, summary: &Summary, out: &mut dyn Write) -> io::
         writeln!(out, "the room failed when it was recorded, and does not here")?;
     }
     match (recording.end(), recording.fault()) {
-        (_, Some(fault)) => writeln!(out, "the recording ends there: {fault}"),
-        (Some(end), None) => writeln!(out, "the recording ends there: {}", end.why),
+        (Some(end), _) => writeln!(out, "the recording ends there: {}", end.why),
+        (None, Some(fault)) => writeln!(out, "the recording ends there: {fault}"),
         (None, None) => writeln!(out, "the recording ends there: the process ended"),
     }
 }

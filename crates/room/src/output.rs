@@ -142,6 +142,12 @@ pub trait RoomOutput {
     /// The refusal of a request or, if `request` is `None`, of a send.
     fn error(&mut self, link: Link, request: Option<RequestNumber>, error: &Error);
 
+    /// An error of a handler that this output tells nobody: of a join, or of an internal message
+    /// that no room waits for, which is logged.
+    fn unheard(&mut self, error: &Error) {
+        let _ = error;
+    }
+
     /// An event for one player.
     fn event(&mut self, link: Link, event: EventHeader, payload: &[u8]);
 

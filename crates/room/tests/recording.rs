@@ -11,7 +11,7 @@ use playfield_room::recording::{
 use playfield_room::sim::Sim;
 use playfield_room::{
     Claims, Context, EndReason, Entrant, Error, Handle, InternalMessage, LeaveReason, Link, Mail,
-    Message, Operation, Player, PlayerId, Result, Room, RoomType, SeatFor, StoreError,
+    Message, On, Operation, Player, PlayerId, Result, Room, RoomType, SeatFor, StoreError,
     StoreErrorKind, room,
 };
 use playfield_state::{Format, State};
@@ -40,15 +40,34 @@ struct Counter {
 #[derive(Message)]
 struct Add(u32);
 
-#[room(messages(Add), tick_hz = 20)]
+#[room(messages(Add), internal(Add), tick_hz = 20)]
 impl Room for Counter {
+    fn join(&mut self, player: &Player, _: &mut Context<Self>) -> Result<()> {
+        match player.name() {
+            "14" => Err(Error::new(ErrorCode::Internal, "14 is too much")),
+            _ => Ok(()),
+        }
+    }
+
     fn tick(&mut self, _: &mut Context<Self>) {
         self.ticks += 1;
     }
 }
 
+impl On<Add> for Counter {
+    fn on(&mut self, Add(it): Add, _: &mut Context<Self>) -> Result<()> {
+        self.add(it)
+    }
+}
+
 impl Handle<Add> for Counter {
     fn handle(&mut self, Add(it): Add, _: &Player, _: &mut Context<Self>) -> Result<()> {
+        self.add(it)
+    }
+}
+
+impl Counter {
+    fn add(&mut self, it: u32) -> Result<()> {
         assert!(it != 13, "13 brings no luck");
         if it == 14 {
             return Err(Error::new(ErrorCode::Internal, "14 is too much"));
@@ -251,6 +270,30 @@ fn the_last_minutes_before_an_internal_error_are_written_once_a_minute() {
 }
 
 #[test]
+fn internal_errors_of_joins_and_of_internal_messages_are_written_too() {
+    let message = InternalMessage::of(&Add(14));
+    let mails = [
+        Some(Mail::Told { from: None, message: message.clone() }),
+        Some(Mail::Asked { from: None, ask: 7, message }),
+        None,
+    ];
+    for mail in mails {
+        let mut room = Recordable::new(last_minutes());
+        room.player = room.host.join("Ann").unwrap();
+        room.run(100);
+        let Host { room: recorded, at, out, .. } = &mut room.host;
+        match mail {
+            Some(mail) => recorded.mail(*at, mail, out),
+            None => drop(room.host.join("14").unwrap_err()),
+        }
+        let files = room.recorded.files();
+        let [(bytes, true)] = &files[..] else { panic!("{} files", files.len()) };
+        let recording = Recording::read(bytes).unwrap();
+        assert_eq!(recording.about().why, "a handler returned an internal error: 14 is too much");
+    }
+}
+
+#[test]
 fn what_is_kept_in_memory_has_a_limit() {
     let mut room = Recordable::new(RecorderSettings { kept_bytes_max: 20_000, ..last_minutes() });
     room.player = room.host.join("Ann").unwrap();
@@ -270,8 +313,11 @@ fn what_is_kept_in_memory_has_a_limit() {
 }
 
 #[test]
-fn a_damaged_recording_ends_before_the_damage() {
-    let mut room = Recordable::to_file(RecorderSettings::default());
+fn a_damaged_recording_goes_on_at_the_next_keyframe() {
+    let mut room = Recordable::to_file(RecorderSettings {
+        keyframe_every: Duration::from_secs(20),
+        ..RecorderSettings::default()
+    });
     for number in 20..30 {
         room.add(number);
         // A block of a file is at most 5 s old.
@@ -280,15 +326,24 @@ fn a_damaged_recording_ends_before_the_damage() {
     let bytes = room.end();
     let whole = Recording::read(&bytes).unwrap();
     let last = Replay::new(&whole, &counters()).unwrap().verify().unwrap().position;
-    for (place, expected) in [(bytes.len() / 2, "is damaged"), (bytes.len() - 10, "is damaged")] {
+    for place in [bytes.len() / 2, bytes.len() - 10] {
         let mut flipped = bytes.clone();
         flipped[place] ^= 4;
         let recording = Recording::read(&flipped).unwrap();
         let fault = recording.fault().unwrap().to_string();
-        assert!(fault.contains(expected), "{fault}");
-        let summary = Replay::new(&recording, &counters()).unwrap().verify().unwrap();
-        assert_eq!(summary.difference, None);
-        assert!(summary.position.inputs <= last.inputs);
+        assert!(fault.contains("is damaged"), "{fault}");
+        let mut replay = Replay::new(&recording, &counters()).unwrap();
+        let summary = replay.verify().unwrap();
+        assert_eq!((summary.difference, summary.position), (None, last));
+        if place == bytes.len() / 2 {
+            assert_eq!(recording.end().unwrap().why, "on request");
+            let [(until, why)] = &summary.gaps[..] else { panic!("{:?}", summary.gaps) };
+            assert_eq!(*why, fault);
+            let error = replay.seek(until.tick - 1).unwrap_err();
+            assert_eq!(error, ReplayError::Missing { tick: until.tick - 1, why: fault });
+            replay.seek(until.tick).unwrap();
+            replay.seek(1).unwrap();
+        }
     }
     let cut = Recording::read(&bytes[..bytes.len() - 10]).unwrap();
     assert!(cut.fault().unwrap().to_string().contains("was not written whole"));

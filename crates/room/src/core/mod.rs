@@ -326,6 +326,7 @@ impl<R: Room> RoomCore<R> {
                 self.context.id(),
                 message.name
             );
+            out.unheard(&error);
         }
     }
 

@@ -137,19 +137,36 @@ impl fmt::Display for BlockError {
 
 impl std::error::Error for BlockError {}
 
-/// Reads the blocks of a file, until its end or the first fault.
+/// Reads the blocks of a file, until its end or the first fault. What can do without the blocks
+/// that are lost [goes on](Self::skip_fault) behind it.
 #[derive(Clone, Debug)]
 pub struct Blocks<'a> {
     bytes: &'a [u8],
     at: usize,
     next: u64,
+    /// The byte at which the last fault was found.
+    fault_at: Option<usize>,
 }
 
 impl<'a> Blocks<'a> {
     /// The blocks in `bytes`, which begin at this byte of the file.
     #[must_use]
     pub fn new(bytes: &'a [u8], at: usize) -> Self {
-        Self { bytes, at, next: 0 }
+        Self { bytes, at, next: 0, fault_at: None }
+    }
+
+    /// After a fault, goes on at the next block whose head is whole; false if no block follows.
+    pub fn skip_fault(&mut self) -> bool {
+        let Some(fault_at) = self.fault_at.take() else { return false };
+        let is_next = |at: usize| Head::read(&self.bytes[at..]).filter(|it| it.number > self.next);
+        let found =
+            self.bytes[fault_at..].windows(MAGIC.len()).enumerate().find_map(|(after, window)| {
+                let at = fault_at + after;
+                (window == MAGIC).then(|| is_next(at)).flatten().map(|head| (at, head.number))
+            });
+        let Some((at, number)) = found else { return false };
+        (self.at, self.next) = (at, number);
+        true
     }
 
     fn block(&mut self) -> Result<Block<'a>, BlockFault> {
@@ -157,9 +174,7 @@ impl<'a> Blocks<'a> {
         let Some((head, body)) = rest.split_first_chunk::<HEAD_BYTES>() else {
             return Err(BlockFault::Torn { missing: None });
         };
-        if crc32fast::hash(&head[..HEAD_BYTES - 4]).to_le_bytes() != head[HEAD_BYTES - 4..]
-            || !head.starts_with(MAGIC)
-        {
+        let Some(Head { kind, number, length }) = Head::read(head) else {
             // A file system may have made the file longer before the bytes were there.
             let is_empty = rest.iter().all(|byte| *byte == 0);
             return Err(if is_empty {
@@ -167,12 +182,10 @@ impl<'a> Blocks<'a> {
             } else {
                 BlockFault::Damaged
             });
-        }
-        let number = u64::from_le_bytes(*head[8..].first_chunk().expect("8 of 24 bytes"));
+        };
         if number != self.next {
             return Err(BlockFault::Missing { found: number });
         }
-        let length = u32::from_le_bytes(*head[16..].first_chunk().expect("4 of 24 bytes")) as usize;
         if length > BLOCK_BYTES_MAX {
             return Err(BlockFault::TooLarge);
         }
@@ -189,14 +202,38 @@ impl<'a> Blocks<'a> {
                 BlockFault::Damaged
             });
         }
-        let content = match head[7] & DEFLATED {
+        let content = match kind & DEFLATED {
             0 => Cow::Borrowed(content),
             _ => Cow::Owned(inflated(content)?),
         };
-        let block = Block { kind: head[7] & !DEFLATED, number, at: self.at, content };
+        let block = Block { kind: kind & !DEFLATED, number, at: self.at, content };
         self.at += HEAD_BYTES + whole;
         self.next += 1;
         Ok(block)
+    }
+}
+
+/// The head of a block.
+struct Head {
+    kind: u8,
+    number: u64,
+    /// The length of the content.
+    length: usize,
+}
+
+impl Head {
+    /// Reads a head that bytes begin with; `None` if they do not, or it is damaged.
+    fn read(bytes: &[u8]) -> Option<Self> {
+        let head: &[u8; HEAD_BYTES] = bytes.first_chunk()?;
+        let (fields, check) = head.split_last_chunk()?;
+        if !fields.starts_with(MAGIC) || crc32fast::hash(fields).to_le_bytes() != *check {
+            return None;
+        }
+        Some(Self {
+            kind: fields[7],
+            number: u64::from_le_bytes(*fields[8..].first_chunk()?),
+            length: u32::from_le_bytes(*fields[16..].first_chunk()?) as usize,
+        })
     }
 }
 
@@ -216,7 +253,7 @@ impl<'a> Iterator for Blocks<'a> {
         }
         let (at, number) = (self.at, self.next);
         Some(self.block().map_err(|fault| {
-            self.at = self.bytes.len();
+            (self.at, self.fault_at) = (self.bytes.len(), Some(at));
             BlockError { number, at, fault }
         }))
     }
@@ -295,6 +332,43 @@ mod tests {
                 BlockError { number: block as u64, at: starts[block], fault: BlockFault::Damaged };
             assert_eq!(error, expected, "bit {bit}");
         }
+    }
+
+    #[test]
+    fn reading_goes_on_behind_a_fault() {
+        let (file, starts) = file(&contents());
+        let numbers = |file: &[u8]| {
+            let (mut blocks, mut read, mut faults) = (Blocks::new(file, 0), Vec::new(), 0);
+            loop {
+                match blocks.next() {
+                    Some(Ok(block)) => read.push((block.number, block.at)),
+                    Some(Err(_)) => {
+                        faults += 1;
+                        if !blocks.skip_fault() {
+                            return (read, faults);
+                        }
+                    }
+                    None => return (read, faults),
+                }
+            }
+        };
+        for bit in 0..8 * file.len() {
+            let mut flipped = file.clone();
+            flipped[bit / 8] ^= 1 << (bit % 8);
+            let block = starts.iter().filter(|start| **start <= bit / 8).count() - 1;
+            let mut expected: Vec<_> = (0..).zip(starts.iter().copied()).collect();
+            expected.remove(block);
+            assert_eq!(numbers(&flipped), (expected, 1), "bit {bit}");
+        }
+        let without = [&file[..starts[1]], &file[starts[2]..]].concat();
+        let read = vec![(0, 0), (2, starts[1]), (3, starts[1] + starts[3] - starts[2])];
+        assert_eq!(numbers(&without), (read, 1));
+        let twice = [&file[..starts[2]], &file[starts[1]..]].concat();
+        assert_eq!(
+            numbers(&twice).0.iter().map(|(number, _)| *number).collect::<Vec<_>>(),
+            [0, 1, 2, 3]
+        );
+        assert!(!Blocks::new(&file, 0).skip_fault());
     }
 
     #[test]

@@ -8,8 +8,8 @@ use playfield_wire::reader::Reader;
 use super::coding::Coded;
 use super::{About, BlockError, BlockKind, Blocks, HEAD, Position};
 
-/// A recording of a room. If its file is damaged or was cut, it ends before that, and
-/// [`fault`](Self::fault) says where.
+/// A recording of a room. If its file is damaged, the inputs from there to the next keyframe are
+/// missing; if it was cut, it ends there. [`fault`](Self::fault) says where.
 #[derive(Clone, Debug)]
 pub struct Recording {
     about: About,
@@ -61,12 +61,18 @@ impl Recording {
         }
         let mut this = Self { about: About::default(), parts: Vec::new(), fault: None, end: None };
         let mut has_about = false;
-        for block in Blocks::new(bytes, HEAD.len().min(bytes.len())) {
+        let mut blocks = Blocks::new(bytes, HEAD.len().min(bytes.len()));
+        while let Some(block) = blocks.next() {
             let block = match block {
                 Ok(block) => block,
+                Err(fault) if !has_about => return Err(RecordingError::Block(fault)),
                 Err(fault) => {
-                    this.fault = Some(fault);
-                    break;
+                    if blocks.skip_fault() {
+                        let (block, at, why) = (fault.number, fault.at, fault.to_string());
+                        this.parts.push(Part { block, at, content: Content::Gap(why) });
+                    }
+                    this.fault.get_or_insert(fault);
+                    continue;
                 }
             };
             let invalid = |error: DecodeError| RecordingError::Invalid {
@@ -104,9 +110,7 @@ impl Recording {
             this.parts.push(Part { block: block.number, at: block.at, content });
         }
         match this.fault.clone() {
-            Some(fault) if !has_about || this.first().is_none() => {
-                Err(RecordingError::Block(fault))
-            }
+            Some(fault) if this.first().is_none() => Err(RecordingError::Block(fault)),
             _ if !has_about || this.first().is_none() => Err(RecordingError::Empty),
             _ => Ok(this),
         }
@@ -118,7 +122,7 @@ impl Recording {
         &self.about
     }
 
-    /// The fault of the file, if it has one. What is before that block is whole.
+    /// The first fault of the file, if it has one. What is before that block is whole.
     #[must_use]
     pub fn fault(&self) -> Option<&BlockError> {
         self.fault.as_ref()
@@ -155,7 +159,7 @@ pub enum RecordingError {
         /// The version of that format.
         version: u16,
     },
-    /// A block before the first keyframe is damaged or missing.
+    /// The first block is damaged or missing, or one is, and no keyframe is whole.
     Block(BlockError),
     /// A block is not what it should be.
     Invalid {

@@ -196,7 +196,9 @@ impl AnyRoom for Recorder {
         out: &mut dyn RoomOutput,
     ) -> Result<Admission, Error> {
         let input = Input::Join(Cow::Owned(entrant.clone()));
-        self.call(at, &input, out, |room, at, out| room.join(at, entrant, out))
+        self.call(at, &input, out, |room, at, out| {
+            room.join(at, entrant, out).inspect_err(|error| out.unheard(error))
+        })
     }
 
     fn reserve(

@@ -48,7 +48,8 @@ pub enum Step<'r> {
     Same(Position),
     /// The room differs from the recorded one.
     Differs(Box<Difference>),
-    /// Inputs are missing, and the room goes on from the next keyframe.
+    /// Inputs are missing. The room is at this position: that of the next keyframe, or before the
+    /// gap if no keyframe follows.
     Gap(Position, &'r str),
 }
 
@@ -144,7 +145,7 @@ impl<'r, T: AnyRoom + ?Sized> Replay<'r, T> {
     /// Runs until this tick is over. To go back, or far on, it begins at a keyframe.
     ///
     /// # Errors
-    /// If the recording has no such tick, or as [`step`](Self::step).
+    /// If the recording has no such tick, or it lies in a gap, or as [`step`](Self::step).
     pub fn seek(&mut self, tick: u64) -> Result<(), ReplayError> {
         let before = self.recording.keyframes().filter(|(_, position)| position.tick <= tick);
         let Some((place, position)) = before.last() else {
@@ -156,10 +157,16 @@ impl<'r, T: AnyRoom + ?Sized> Replay<'r, T> {
             self.jump(place)?;
         }
         while self.position.tick < tick {
-            if self.step(None)?.is_none() {
-                let first = self.recording.first().unwrap_or_default().tick;
-                let last = Some(self.position.tick);
-                return Err(ReplayError::NoTick { tick, first, last });
+            match self.step(None)? {
+                Some(Step::Gap(position, why)) if position.tick > tick => {
+                    return Err(ReplayError::Missing { tick, why: why.to_owned() });
+                }
+                Some(_) => {}
+                None => {
+                    let first = self.recording.first().unwrap_or_default().tick;
+                    let last = Some(self.position.tick);
+                    return Err(ReplayError::NoTick { tick, first, last });
+                }
             }
         }
         Ok(())
@@ -205,11 +212,15 @@ impl<'r, T: AnyRoom + ?Sized> Replay<'r, T> {
             if !self.entries.is_empty() {
                 return self.entry(out.take()).map(Some);
             }
-            let Some(part) = self.recording.parts.get(self.next) else { return Ok(None) };
+            let Some(part) = self.recording.parts.get(self.next) else {
+                return Ok(self.gap.take().map(|why| Step::Gap(self.position, why)));
+            };
             let place = self.next;
             self.next += 1;
             match &part.content {
-                Content::Gap(why) => self.gap = Some(why.as_str()),
+                // The first of several tells most.
+                Content::Gap(why) => self.gap = self.gap.or(Some(why.as_str())),
+                Content::Inputs { .. } if self.gap.is_some() => {}
                 Content::Inputs { position, entries } if *position == self.position => {
                     self.entries = Reader::new(entries);
                 }

@@ -26,6 +26,13 @@ impl Tap<'_> {
         self.question += 1;
         answer.inspect_err(|error| self.tape.answer(question, &Answer::Refused(error.clone())))
     }
+
+    /// Notes an error that a handler returned.
+    fn returned(&mut self, error: &Error) {
+        if error.code() == ErrorCode::Internal {
+            self.tape.internal_error(error);
+        }
+    }
 }
 
 impl RoomOutput for Tap<'_> {
@@ -34,10 +41,13 @@ impl RoomOutput for Tap<'_> {
     }
 
     fn error(&mut self, link: Link, request: Option<RequestNumber>, error: &Error) {
-        if error.code() == ErrorCode::Internal {
-            self.tape.internal_error(error);
-        }
+        self.returned(error);
         self.out.error(link, request, error);
+    }
+
+    fn unheard(&mut self, error: &Error) {
+        self.returned(error);
+        self.out.unheard(error);
     }
 
     fn event(&mut self, link: Link, event: EventHeader, payload: &[u8]) {
@@ -53,6 +63,7 @@ impl RoomOutput for Tap<'_> {
     }
 
     fn refused(&mut self, link: Link, why: &Error) {
+        self.returned(why);
         self.out.refused(link, why);
     }
 
@@ -92,6 +103,9 @@ impl RoomOutput for Tap<'_> {
     }
 
     fn post(&mut self, to: &str, mail: Mail) {
+        if let Mail::Answered { reply: Err(error), .. } = &mail {
+            self.returned(error);
+        }
         self.out.post(to, mail);
     }
 }

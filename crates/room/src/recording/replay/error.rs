@@ -37,6 +37,13 @@ pub enum ReplayError {
         /// The last one, if this is later.
         last: Option<u64>,
     },
+    /// The inputs around this tick are missing.
+    Missing {
+        /// The tick.
+        tick: u64,
+        /// Why they are missing.
+        why: String,
+    },
 }
 
 impl fmt::Display for ReplayError {
@@ -54,6 +61,9 @@ impl fmt::Display for ReplayError {
             }
             Self::NoTick { tick, last: Some(last), .. } => {
                 write!(f, "the recording ends at tick {last}, before tick {tick}")
+            }
+            Self::Missing { tick, why } => {
+                write!(f, "the inputs around tick {tick} are missing: {why}")
             }
         }
     }
