@@ -315,13 +315,13 @@ fn what_is_kept_in_memory_has_a_limit() {
 #[test]
 fn a_damaged_recording_goes_on_at_the_next_keyframe() {
     let mut room = Recordable::to_file(RecorderSettings {
-        keyframe_every: Duration::from_secs(20),
+        keyframe_every: Duration::from_secs(60),
         ..RecorderSettings::default()
     });
     for number in 20..30 {
         room.add(number);
-        // A block of a file is at most 5 s old.
-        room.run(101);
+        // A block of a file is at most 15 s old.
+        room.run(301);
     }
     let bytes = room.end();
     let whole = Recording::read(&bytes).unwrap();

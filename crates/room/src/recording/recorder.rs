@@ -37,6 +37,11 @@ fn whole_ms(at: Duration) -> Duration {
     Duration::from_millis(u64::try_from(at.as_nanos().div_ceil(1_000_000)).unwrap_or(u64::MAX))
 }
 
+/// The nearest whole millisecond, for the same reason.
+fn nearest_ms(time: Duration) -> Duration {
+    Duration::from_millis(u64::try_from((time.as_micros() + 500) / 1_000).unwrap_or(u64::MAX))
+}
+
 impl fmt::Debug for Recorder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Recorder").field("position", &self.tape.position()).finish_non_exhaustive()
@@ -234,6 +239,7 @@ impl AnyRoom for Recorder {
         round_trip: Duration,
         out: &mut dyn RoomOutput,
     ) {
+        let round_trip = if self.tape.is_on { nearest_ms(round_trip) } else { round_trip };
         let input = Input::Measured(player, round_trip);
         self.call(at, &input, out, |room, at, out| room.measured(at, player, round_trip, out));
     }

@@ -9,9 +9,10 @@ use super::input::{put_answer, put_hash};
 use super::{Answer, BlockKind, Cursor, Input, Position};
 use crate::Error;
 
-/// A block of inputs is closed at this size, and in a file at this age.
+/// A block of inputs is closed at this size, and in a file at this age: a process that is killed
+/// loses what is younger, and shorter blocks take more space.
 const BLOCK_BYTES: usize = 32 << 10;
-const BLOCK_AGE: Duration = Duration::from_secs(5);
+const BLOCK_AGE: Duration = Duration::from_secs(15);
 
 /// A file begins at most so often for internal errors.
 const ERRORS_EVERY: Duration = Duration::from_secs(60);
@@ -74,13 +75,13 @@ pub struct RecorderSettings {
 }
 
 impl Default for RecorderSettings {
-    /// Keeps nothing in memory. Each 1,000 inputs have a hash, and each 2 minutes a keyframe.
+    /// Keeps nothing in memory. Each 1,000 inputs have a hash, and each 5 minutes a keyframe.
     fn default() -> Self {
         Self {
             keeps: Duration::ZERO,
             kept_bytes_max: 1 << 20,
             inputs_per_hash: 1_000,
-            keyframe_every: Duration::from_secs(120),
+            keyframe_every: Duration::from_secs(300),
         }
     }
 }

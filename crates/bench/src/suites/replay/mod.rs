@@ -23,8 +23,8 @@ options! {
             |given| given.within(1..=300);
         rounds: u32 = 15, quick 1
             => "rounds" "N" "rounds; the medians count (default 15)", |given| given.within(1..=1_000);
-        seconds: u64 = 20, quick 1
-            => "seconds" "N" "simulated seconds in a round (default 20)",
+        seconds: u64 = 60, quick 1
+            => "seconds" "N" "simulated seconds in a round (default 60)",
             |given| given.within(1..=3_600);
         hour: u64 = 3_600, quick 30
             => "hour" "N" "simulated seconds of the recording that is replayed (default 3600)",
@@ -138,20 +138,20 @@ fn cost(options: &Options, row: &str, mode: Mode, steers: f64) -> Record {
     for round in 0..rounds {
         let timed = |driven: &mut Driven| {
             let began = cpu_us();
-            driven.run(options.seconds);
+            driven.run(1);
             cpu_us() - began
         };
-        // The first to run finds another cache.
-        let (without, with) = match round % 2 {
-            0 => {
-                let without = timed(&mut bare);
-                (without, timed(&mut recorded))
+        // Second by second, so that both have the same machine; the first finds another cache.
+        let (mut without, mut with) = (0.0, 0.0);
+        for second in 0..options.seconds {
+            if second % 2 == 0 {
+                without += timed(&mut bare);
+                with += timed(&mut recorded);
+            } else {
+                with += timed(&mut recorded);
+                without += timed(&mut bare);
             }
-            _ => {
-                let with = timed(&mut recorded);
-                (timed(&mut bare), with)
-            }
-        };
+        }
         let began = cpu_us();
         for (kind, content) in blocks.take() {
             writer.block(kind, &content, &mut out);
