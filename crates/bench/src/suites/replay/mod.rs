@@ -54,6 +54,7 @@ const COST_COLUMNS: &[Column] = &[
     ("room µs/s", "room_us_per_s"),
     ("recording %", "recording_percent"),
     ("writing %", "writing_percent"),
+    ("total %", "total_percent"),
     ("verified", "verified"),
 ];
 
@@ -132,7 +133,8 @@ fn cost(options: &Options, row: &str, mode: Mode, steers: f64) -> Record {
     let mut bare = Driven::new(options.players, steers, |room| room);
     let mut recorded = Driven::new(options.players, steers, |room| blocks.record(room, mode));
     let (mut out, mut writer) = (Vec::new(), writer());
-    let (mut bares, mut shares, mut writings) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut bares, mut shares) = (Vec::new(), Vec::new());
+    let (mut writings, mut totals) = (Vec::new(), Vec::new());
     // A warm-up.
     let rounds = options.rounds + 1;
     for round in 0..rounds {
@@ -160,8 +162,10 @@ fn cost(options: &Options, row: &str, mode: Mode, steers: f64) -> Record {
         out.clear();
         if round > 0 {
             bares.push(without / options.seconds as f64);
-            shares.push(100.0 * (with / without - 1.0));
-            writings.push(100.0 * writing / without);
+            let percent = |more: f64| 100.0 * more / without;
+            shares.push(percent(with - without));
+            writings.push(percent(writing));
+            totals.push(percent(with - without + writing));
         }
     }
     let is_same =
@@ -173,6 +177,7 @@ fn cost(options: &Options, row: &str, mode: Mode, steers: f64) -> Record {
         .median("room_us_per_s", bares)
         .median("recording_percent", shares)
         .median("writing_percent", writings)
+        .median("total_percent", totals)
         .with("verified", is_same && !options.corrupt_one)
 }
 
