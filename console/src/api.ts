@@ -69,6 +69,8 @@ export interface InspectedRoom extends Summary {
   tick_hz: number;
   sync_hz: number;
   load: Load;
+  /** Whether it is recorded in a file; `null` if it can't be. */
+  recording: boolean | null;
   seats: Seat[];
   state: Json;
   view: Json;
@@ -85,6 +87,114 @@ export interface Message {
   name: string | number | null;
   request: number | null;
   value: Json;
+}
+
+/** A place in a recording. */
+export interface Position {
+  /** How many inputs are before. */
+  input: number;
+  tick: number;
+  at_ms: number;
+}
+
+/** A file in the folder of recordings. What it says is missing if it can't be read. */
+export interface RecordingFile {
+  file: string;
+  bytes: number;
+  changed_ms: number;
+  error?: string;
+  room?: string;
+  type?: string;
+  key?: string | null;
+  began_ms?: number;
+  why?: string;
+  length_ms?: number | null;
+  end?: string | null;
+}
+
+/** A recording of a room. */
+export interface Recording {
+  room: string;
+  type: string;
+  key: string | null;
+  build: string;
+  began_ms: number;
+  why: string;
+  bytes: number;
+  end: { failed: boolean; why: string } | null;
+  fault: string | null;
+  first: Position;
+  last: Position;
+  gaps: { to: Position; why: string }[];
+  other_schema: boolean;
+}
+
+/** A part of a recording, as it runs again. */
+export interface Excerpt {
+  /** The moment that was asked for. */
+  input: number;
+  /** `null` where the room differs from what was recorded. */
+  begin: (Position & { state: Json; view: Json; seats: Seat[] }) | null;
+  frames: Frame[];
+  /** The recording ends with them. */
+  over: boolean;
+  difference: Difference | null;
+  verified: boolean;
+  other_type: boolean;
+}
+
+/** Inputs, and what they changed. */
+export interface Frame extends Position {
+  inputs: Input[];
+  more_inputs: number;
+  messages: Message[];
+  changes: Change[];
+  view_changes: Change[];
+  gap: string | null;
+  error: boolean;
+  /** If they are others than before. */
+  seats?: Seat[];
+}
+
+export interface Input {
+  kind: string;
+  player: number | null;
+  text: string;
+  /** The number of the message that it is. */
+  message: number | null;
+}
+
+export interface Change {
+  path: (string | number)[];
+  kind: "entered" | "left" | "changed" | "moved";
+  from?: number;
+  old?: Json;
+  new?: Json;
+}
+
+/** Where a room differs from what was recorded. */
+export interface Difference {
+  same_until: Position;
+  position: Position;
+  input: string | null;
+  fields: [string, string, string][];
+  text: string;
+}
+
+export interface Search {
+  from: number;
+  back: boolean;
+  for: "input" | "error" | "internal" | "change" | "difference";
+  path?: string;
+  player?: number | null;
+  as?: number | null;
+}
+
+export interface Found {
+  found: Position | null;
+  /** Nothing up to here: it goes on from so many inputs. */
+  until?: number;
+  difference?: Difference;
 }
 
 /** What a room sent to a few players, by field. */
@@ -215,6 +325,12 @@ async function call<T>(
   throw new ApiError(response.status, (answer as { error: string }).error);
 }
 
+/** The parts of a query that have a value. A flag is there or not. */
+const query = (of: Record<string, string | number | boolean | null | undefined>): string => {
+  const given = Object.entries(of).filter(([, value]) => value != null && value !== false);
+  return `${new URLSearchParams(given.map(([name, value]) => [name, String(value)]))}`;
+};
+
 const get = <T>(path: string): Promise<T> => call<T>(path);
 const post = (path: string, body: unknown): Promise<unknown> =>
   call(path, { method: "POST", body: JSON.stringify(body) });
@@ -229,12 +345,10 @@ export interface ListQuery {
 
 export const node = (): Promise<Overview> => get("node");
 export const schema = (type: string): Promise<unknown> => get(`types/${encodeURIComponent(type)}`);
-export const rooms = (query: ListQuery): Promise<{ count: number; rooms: ListedRoom[] }> =>
-  get(
-    `rooms?${new URLSearchParams(Object.entries(query).map(([name, value]) => [name, String(value)]))}`,
-  );
+export const rooms = (of: ListQuery): Promise<{ count: number; rooms: ListedRoom[] }> =>
+  get(`rooms?${query({ ...of })}`);
 export const players = (find: string): Promise<FoundPlayers> =>
-  get(`players?${new URLSearchParams({ find, limit: "10" })}`);
+  get(`players?${query({ find, limit: 10 })}`);
 export const room = (id: string, viewer: number | null): Promise<InspectedRoom> =>
   get(`rooms/${encodeURIComponent(id)}?messages${viewer === null ? "" : `&as=${viewer}`}`);
 export const profile = (id: string, seconds: number): Promise<Profile> =>
@@ -245,3 +359,19 @@ export const profile = (id: string, seconds: number): Promise<Profile> =>
   );
 export const act = (id: string, action: string, body: unknown): Promise<unknown> =>
   post(`rooms/${encodeURIComponent(id)}/${action}`, body);
+export const recordings = (
+  find: string,
+  limit: number,
+): Promise<{ count: number; recordings: RecordingFile[] }> =>
+  get(`recordings?${query({ find, limit })}`);
+const recorded = (file: string, room: string): string =>
+  `recordings/${encodeURIComponent(file)}/${encodeURIComponent(room)}`;
+export const recording = (file: string, room: string): Promise<Recording> =>
+  get(recorded(file, room));
+export const excerpt = (
+  file: string,
+  room: string,
+  of: Record<string, number | null>,
+): Promise<Excerpt> => get(`${recorded(file, room)}/frames?${query(of)}`);
+export const search = (file: string, room: string, of: Search): Promise<Found> =>
+  get(`${recorded(file, room)}/search?${query({ ...of })}`);

@@ -19,14 +19,19 @@ const PREVIEW_MEMBERS = 8,
   PREVIEW_LENGTH = 80;
 const CHANGED_MS = 800;
 
+/** The paths of members that are marked as changed, with their old values, if those are shown. */
+export type Marks = ReadonlyMap<string, Json | undefined>;
+
 interface TreeProps {
   value: Json;
   type?: Type | undefined;
   label: string;
   policies?: boolean;
+  /** What is marked, instead of what has just changed. */
+  marks?: Marks | undefined;
 }
 
-export function Tree({ value, type, label, policies = false }: TreeProps) {
+export function Tree({ value, type, label, policies = false, marks }: TreeProps) {
   const list = useRef<HTMLUListElement>(null);
   // The Tab key stops at one item: the last that had the focus.
   const stop = (item: HTMLElement): void => {
@@ -51,6 +56,7 @@ export function Tree({ value, type, label, policies = false }: TreeProps) {
         value={value}
         type={type}
         policies={policies}
+        marks={marks}
         level={1}
         path=""
         opened={openedAtFirst(value)}
@@ -133,7 +139,7 @@ interface MembersProps extends Omit<TreeProps, "label"> {
   opened: ReadonlySet<string>;
 }
 
-function Members({ value, type, policies, level, path, opened }: MembersProps) {
+function Members({ value, type, policies, marks, level, path, opened }: MembersProps) {
   const [shown, setShown] = useState(MEMBERS);
   if (!isParent(value))
     return (
@@ -155,6 +161,7 @@ function Members({ value, type, policies, level, path, opened }: MembersProps) {
             type={of.type}
             policy={of.policy}
             policies={policies}
+            marks={marks}
             level={level}
             path={inside(path, name)}
             opened={opened}
@@ -185,7 +192,8 @@ interface ItemProps extends MembersProps {
   policy: Policy;
 }
 
-function Item({ name, value, type, policy, policies, level, path, opened }: ItemProps) {
+function Item(props: ItemProps) {
+  const { name, value, type, policy, policies, marks, level, path, opened } = props;
   const hasParts = isParent(value);
   const [isOpen, setOpen] = useState(opened.has(path));
   const text = JSON.stringify(value);
@@ -198,6 +206,9 @@ function Item({ name, value, type, policy, policies, level, path, opened }: Item
     const timer = setTimeout(() => setChanged(false), CHANGED_MS);
     return () => clearTimeout(timer);
   }, [text]);
+  // A branch that is open shows what changed in it.
+  const isMarked = marks ? marks.has(path) && !(hasParts && isOpen) : isChanged;
+  const old = hasParts ? undefined : marks?.get(path);
   const keys = (event: KeyboardEvent): void => {
     // Keys of inner items pass by here.
     if (event.target !== event.currentTarget || !hasParts) return;
@@ -215,7 +226,7 @@ function Item({ name, value, type, policy, policies, level, path, opened }: Item
       onKeyDown={keys}
     >
       <span
-        class={`item ${hasParts ? "branch" : ""} ${isChanged ? "changed" : ""}`}
+        class={`item ${hasParts ? "branch" : ""} ${isMarked ? "changed" : ""}`}
         onClick={() => hasParts && setOpen(!isOpen)}
       >
         <span class="twisty" aria-hidden="true">
@@ -231,7 +242,14 @@ function Item({ name, value, type, policy, policies, level, path, opened }: Item
             {!isOpen && <bdi class="preview">{preview(value, type)}</bdi>}
           </>
         ) : (
-          <Leaf value={value} />
+          <>
+            {old !== undefined && (
+              <>
+                <Leaf value={old} /> →{" "}
+              </>
+            )}
+            <Leaf value={value} />
+          </>
         )}
       </span>
       {hasParts && isOpen && (
@@ -240,6 +258,7 @@ function Item({ name, value, type, policy, policies, level, path, opened }: Item
             value={value}
             type={type}
             policies={policies ?? false}
+            marks={marks}
             level={level + 1}
             path={path}
             opened={opened}

@@ -35,3 +35,20 @@ export function duration(us: number): string {
 /** What a sync consisted of. */
 export const parts = ({ ticks_us, sync_us, patches_us }: Cost): string =>
   `ticks ${duration(ticks_us)}, comparing ${duration(sync_us)}, patches ${duration(patches_us)}`;
+
+/** A time in a room: hours, minutes, seconds and milliseconds. */
+export function clock(ms: number): string {
+  const part = (value: number, digits = 2): string =>
+    String(Math.floor(value)).padStart(digits, "0");
+  const hours = ms >= 3_600_000 ? `${Math.floor(ms / 3_600_000)}:` : "";
+  return `${hours}${part((ms / 60_000) % 60)}:${part((ms / 1000) % 60)}.${part(ms % 1000, 3)}`;
+}
+
+/** How long something lasts, in the two largest units. */
+export function span(ms: number): string {
+  const s = Math.round(ms / 1000);
+  if (s < 60) return `${s} s`;
+  if (s < 3600) return `${Math.floor(s / 60)} min ${s % 60} s`;
+  const h = Math.floor(s / 3600);
+  return h < 48 ? `${h} h ${Math.floor((s % 3600) / 60)} min` : `${Math.floor(h / 24)} d ${h % 24} h`;
+}

@@ -5,9 +5,8 @@ use std::io::{self, Write};
 use std::path::PathBuf;
 use std::time::Instant;
 
-use playfield_room::recording::{Recording, Replay, Summary};
+use playfield_room::recording::{Moment, Recording, Replay, Summary};
 use playfield_server::Server;
-use playfield_state::saved_as_json;
 
 use crate::options::{Failure, Once, Opt, Usage, describe, unknown, value};
 
@@ -101,17 +100,16 @@ pub(crate) fn run(
         };
     }
     match to {
-        Some(tick) => replay.seek(tick).map_err(|error| failed(&error))?,
+        Some(tick) => replay.seek(Moment::Tick(tick)).map_err(|error| failed(&error))?,
         None => while replay.step(None).map_err(|error| failed(&error))?.is_some() {},
     }
     if let Some(fault) = recording.fault() {
         log::warn!("{}: {fault}; inputs are missing from there on", file.display());
     }
-    let mut whole = Vec::new();
-    if !replay.room().whole(&mut whole) {
+    let state = replay.state().map_err(|error| failed(&error))?;
+    if state.is_null() {
         return Err(failed(&format!("the room has ended at {}", replay.position())));
     }
-    let state = saved_as_json(&whole).map_err(|error| failed(&error))?;
     Ok(writeln!(out, "{state:#}")?)
 }
 

@@ -17,6 +17,8 @@
 //! | `POST users/USER/end` | `{text}`: ends all sessions of a user, and says how many |
 //! | `POST users/USER/recheck` | asks the rules of channels again |
 //! | `POST users/USER/unsubscribe` | `{channels, text}`: a pattern |
+//!
+//! [Recordings](crate::recordings) have requests of their own.
 
 use std::time::Duration;
 
@@ -26,7 +28,8 @@ use playfield_server::{NodeHandle, RoomOrder, ShardStats, Subscriber, settings};
 use playfield_state::PlayerId;
 use serde_json::{Map, Value, json};
 
-use crate::query::{Answered, Refusal, body, number, segment};
+use crate::query::{Answered, Refusal, body, number, player, segment};
+use crate::recordings;
 use crate::request::{self, Request};
 use crate::shown;
 
@@ -48,6 +51,14 @@ pub(crate) async fn answer(path: &str, request: &Request, node: &NodeHandle) -> 
         ("GET", ["rooms", id]) => room(id, request, node).await,
         ("GET", ["rooms", id, "profile"]) => profile(id, request, node).await,
         ("GET", ["types", name]) => schema(name, node),
+        ("GET", ["recordings"]) => recordings::list(request, node).await,
+        ("GET", ["recordings", file, room]) => recordings::facts([file, room], node).await,
+        ("GET", ["recordings", file, room, "frames"]) => {
+            recordings::frames([file, room], request, node).await
+        }
+        ("GET", ["recordings", file, room, "search"]) => {
+            recordings::search([file, room], request, node).await
+        }
         ("GET", ["users", user]) => sessions(user, node),
         ("POST", ["users", user, action]) => moderate(user, action, request, node),
         ("POST", ["rooms", id, action]) => act(id, action, request, node).await,
@@ -131,18 +142,9 @@ async fn players(request: &Request, node: &NodeHandle) -> Answered {
 
 async fn room(id: &str, request: &Request, node: &NodeHandle) -> Answered {
     let id = segment(id)?;
-    let viewer = match request.query_value("as") {
-        Some(text) => {
-            let number = text.parse();
-            Some(
-                number
-                    .map_err(|_| Refusal(400, format!("as = {text:?}: give a player's number")))?,
-            )
-        }
-        None => None,
-    };
+    let viewer = player(request, "as")?;
     let records = request.query_value("messages").is_some();
-    let inspection = node.operator().inspect(&id, viewer.map(PlayerId), records).await?;
+    let inspection = node.operator().inspect(&id, viewer, records).await?;
     let schema = node.operator().schemas().find(|(name, _)| *name == inspection.room_type);
     shown::inspected(&id, &inspection, schema.map_or("", |(_, schema)| schema))
 }

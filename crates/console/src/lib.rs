@@ -17,6 +17,7 @@ mod messages;
 mod pages;
 mod places;
 mod query;
+mod recordings;
 mod request;
 mod shown;
 

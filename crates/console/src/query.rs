@@ -2,6 +2,7 @@
 
 use axum::response::Response;
 use playfield_server::http::percent_decoded;
+use playfield_state::PlayerId;
 use serde_json::Value;
 
 use crate::request::{self, Request};
@@ -45,6 +46,15 @@ pub(crate) fn number(
         Ok(number) if number <= max => Ok(number),
         _ => Err(Refusal(400, format!("{name} = {text:?}: give a whole number up to {max}"))),
     }
+}
+
+/// A player of the query, if it names one.
+pub(crate) fn player(request: &Request, name: &str) -> Result<Option<PlayerId>, Refusal> {
+    let Some(text) = request.query_value(name) else { return Ok(None) };
+    let number = text.parse();
+    let number =
+        number.map_err(|_| Refusal(400, format!("{name} = {text:?}: give a player's number")))?;
+    Ok(Some(PlayerId(number)))
 }
 
 /// The body as a JSON object.

@@ -45,6 +45,7 @@ pub(crate) fn inspected(id: &str, of: &Inspection, schema: &str) -> Result<Value
     shown["tick_hz"] = json!(of.rates.0);
     shown["sync_hz"] = json!(of.rates.1);
     shown["load"] = load(of.load);
+    shown["recording"] = json!(of.recording);
     shown["seats"] = of.players.iter().map(seat).collect();
     shown["state"] = match &of.whole {
         Some(save) => saved_as_json(save).map_err(|error| unreadable(&error))?,
@@ -123,7 +124,7 @@ pub(crate) fn limit(of: &Limit) -> Value {
     json!({ "name": name, "max": max, "now": now, "reached": reached })
 }
 
-fn seat(player: &Player) -> Value {
+pub(crate) fn seat(player: &Player) -> Value {
     json!({
         "id": player.id().0,
         "name": player.name(),

@@ -6,6 +6,7 @@ mod coming_back;
 mod copies;
 mod determinism;
 mod ending;
+mod excerpts;
 mod failures;
 mod freezing;
 mod freezing_laws;

@@ -5,8 +5,8 @@ use std::cell::Cell;
 use std::time::Duration;
 
 use playfield_room::recording::{
-    Cursor, Entry, Input, RecorderSettings, Recording, RecordingError, Replay, ReplayError, Step,
-    Why,
+    Cursor, Entry, Input, Moment, RecorderSettings, Recording, RecordingError, Replay, ReplayError,
+    Step, Why,
 };
 use playfield_room::sim::Sim;
 use playfield_room::{
@@ -25,7 +25,7 @@ use crate::support::{Host, room_named};
 
 thread_local! {
     /// The amount that another build adds beyond this one.
-    static MORE: Cell<u32> = const { Cell::new(0) };
+    pub(crate) static MORE: Cell<u32> = const { Cell::new(0) };
 }
 
 /// Counts.
@@ -77,9 +77,9 @@ impl Counter {
     }
 }
 
-struct Recordable {
-    host: Host,
-    recorded: Recorded,
+pub(crate) struct Recordable {
+    pub(crate) host: Host,
+    pub(crate) recorded: Recorded,
     player: PlayerId,
     ticks: u64,
 }
@@ -93,7 +93,7 @@ impl Recordable {
         Self { host, recorded, player: PlayerId(0), ticks: 0 }
     }
 
-    fn to_file(settings: RecorderSettings) -> Self {
+    pub(crate) fn to_file(settings: RecorderSettings) -> Self {
         let mut this = Self::new(settings);
         assert!(this.host.room.recorder().unwrap().begin_file(&Why::Request));
         this.player = this.host.join("Ann").unwrap();
@@ -101,7 +101,7 @@ impl Recordable {
     }
 
     /// Ticks and syncs.
-    fn run(&mut self, ticks: u64) {
+    pub(crate) fn run(&mut self, ticks: u64) {
         for _ in 0..ticks {
             self.ticks += 1;
             self.host.at += Duration::from_millis(50);
@@ -110,11 +110,11 @@ impl Recordable {
         }
     }
 
-    fn add(&mut self, number: u32) {
+    pub(crate) fn add(&mut self, number: u32) {
         self.host.act(self.player, &Add(number), Some(number));
     }
 
-    fn end(mut self) -> Vec<u8> {
+    pub(crate) fn end(mut self) -> Vec<u8> {
         self.host.room.recorder().unwrap().end_file(&Why::Request);
         let (bytes, is_whole) = self.recorded.files().pop().unwrap();
         assert!(is_whole);
@@ -122,7 +122,7 @@ impl Recordable {
     }
 }
 
-fn counters() -> RoomType {
+pub(crate) fn counters() -> RoomType {
     RoomType::of::<Counter>("test")
 }
 
@@ -145,14 +145,14 @@ fn a_recorded_room_runs_again_and_any_tick_is_found() {
     assert_eq!((summary.difference, summary.position.tick), (None, 100));
     assert!(summary.compared >= 5, "{} hashes", summary.compared);
     for tick in [1, 99, 50, 51, 20, 100] {
-        replay.seek(tick).unwrap();
+        replay.seek(Moment::Tick(tick)).unwrap();
         let mut whole = Vec::new();
         assert!(replay.room().whole(&mut whole));
         let state: Counter = playfield_state::load(&whole).unwrap();
         let added = (0..=(tick as u32 - 1) / 10).sum::<u32>();
         assert_eq!((u64::from(state.ticks), state.count), (tick, added));
     }
-    let error = replay.seek(101).unwrap_err();
+    let error = replay.seek(Moment::Tick(101)).unwrap_err();
     assert_eq!(error, ReplayError::NoTick { tick: 101, first: 0, last: Some(100) });
     assert_eq!(error.to_string(), "the recording ends at tick 100, before tick 101");
 }

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use playfield_room::recording::{RecorderSettings, Recording, Replay, Why};
+use playfield_room::recording::{Moment, RecorderSettings, Recording, Replay, Why};
 use playfield_room::{AnyRoom, RoomType};
 use proptest::prelude::*;
 
@@ -35,13 +35,13 @@ fn play(
     (shown, hash, file.unwrap_or_default())
 }
 
-fn take_room(play: &mut Play, make: impl FnOnce(Box<dyn AnyRoom>) -> Box<dyn AnyRoom>) {
+pub(crate) fn take_room(play: &mut Play, make: impl FnOnce(Box<dyn AnyRoom>) -> Box<dyn AnyRoom>) {
     let other = crate::support::Host::create_of(RoomType::of::<Park>("test"), 0, &[]).unwrap().room;
     let room = std::mem::replace(&mut play.host.room, other);
     play.host.room = make(room);
 }
 
-fn settings(inputs_per_hash: u32, keyframe_every: Duration) -> RecorderSettings {
+pub(crate) fn settings(inputs_per_hash: u32, keyframe_every: Duration) -> RecorderSettings {
     RecorderSettings { inputs_per_hash, keyframe_every, ..RecorderSettings::default() }
 }
 
@@ -73,7 +73,7 @@ proptest! {
         let last = summary.position;
         for tick in 0..=last.tick {
             let mut replay = Replay::new(&recording, &room_type).unwrap();
-            if replay.seek(tick).is_ok() {
+            if replay.seek(Moment::Tick(tick)).is_ok() {
                 let summary = replay.verify().unwrap();
                 prop_assert_eq!((summary.difference, summary.position), (None, last));
             }

@@ -6,6 +6,7 @@ mod limits;
 pub(crate) mod operated;
 pub(crate) mod operator;
 pub(crate) mod profile;
+mod recordings;
 mod rooms;
 mod users;
 
@@ -38,6 +39,7 @@ pub use operated::{
 };
 pub use operator::Operator;
 pub use profile::LiveProfile;
+pub use recordings::RecordingFacts;
 pub use rooms::{AtNode, ListedRoom};
 pub use users::Subscriber;
 

@@ -77,11 +77,12 @@ pub use directory::RoomOrder;
 pub use fleet::{Duplicates, Fleet, FleetSettings, Gone};
 pub use handle::{
     Asked, AtNode, Devices, FoundPlayer, FoundPlayers, Inspection, Limit, ListedRoom, LiveProfile,
-    NodeHandle, OperatedRoom, Operator, Pending, Recorded, RecordedKind, RoomCost, RoomLoad,
-    Subscriber,
+    NodeHandle, OperatedRoom, Operator, Pending, Recorded, RecordedKind, RecordingFacts, RoomCost,
+    RoomLoad, Subscriber,
 };
 pub use log::LevelFilter;
 pub use logging::log_to_stderr;
+pub use recordings::{RecordingFile, RecordingSource};
 pub use server::{Running, Server, Stopper};
 pub use stats::{ShardStats, Stats};
 pub use tickets::{TicketChecker, TicketPass, TicketRoom};

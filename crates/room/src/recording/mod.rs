@@ -21,10 +21,16 @@
 
 mod block;
 mod coding;
+mod describe;
+mod excerpt;
+mod heard;
 mod input;
+mod message;
+mod playback;
 mod read;
 mod recorder;
 mod replay;
+mod search;
 mod tap;
 mod tape;
 mod write;
@@ -37,10 +43,14 @@ use playfield_wire::reader::Reader;
 
 pub use self::block::{BLOCK_BYTES_MAX, Block, BlockError, BlockFault, BlockWriter, Blocks};
 use self::coding::Coded;
+pub use self::describe::{Described, InputKind};
+pub use self::excerpt::{Excerpt, ExcerptOf, Frame, Shown};
 pub use self::input::{Answer, Cursor, Entry, Input};
-pub use self::read::{End, Recording, RecordingError};
+pub use self::message::{RECORDED_PAYLOAD_BYTES_MAX, Recorded, RecordedKind};
+pub use self::read::{End, Glance, Recording, RecordingError};
 pub use self::recorder::Recorder;
 pub use self::replay::{Difference, Replay, ReplayError, Step, Summary};
+pub use self::search::{Found, Search, Wanted};
 pub use self::tape::{Files, RecorderSettings, Why};
 pub use self::write::RecordingWriter;
 
@@ -126,6 +136,17 @@ pub struct Position {
     pub at: Duration,
     /// The number of the last tick.
     pub tick: u64,
+}
+
+/// A moment in a recording, as people name it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Moment {
+    /// After so many inputs.
+    Inputs(u64),
+    /// After the first input of this tick, or of the next one that was recorded.
+    Tick(u64),
+    /// After the last input until this time in the room.
+    At(Duration),
 }
 
 impl Position {

@@ -10,7 +10,7 @@ use playfield_wire::{ErrorCode, RequestNumber};
 
 use super::tap::Tap;
 use super::tape::Tape;
-use super::{Files, Input, RecorderSettings, Why};
+use super::{Files, Input, Position, RecorderSettings, Why};
 use crate::frozen::{FreezeError, FrozenWriter, InFlight};
 use crate::{
     Admission, AnyRoom, EndReason, Entrant, Error, LeaveReason, Mail, Operation, Player,
@@ -53,6 +53,18 @@ impl Recorder {
     #[must_use]
     pub fn new(room: Box<dyn AnyRoom>, files: Box<dyn Files>, settings: RecorderSettings) -> Self {
         Self { room, tape: Tape::new(files, settings), tick: 0, is_new: true }
+    }
+
+    /// The position in the recording.
+    #[must_use]
+    pub fn position(&self) -> Position {
+        self.tape.position()
+    }
+
+    /// Returns whether a file is being written.
+    #[must_use]
+    pub fn has_file(&self) -> bool {
+        self.tape.has_file()
     }
 
     /// Begins a file, with what was kept in memory. Returns whether there was none.

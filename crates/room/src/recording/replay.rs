@@ -8,12 +8,13 @@ use std::sync::Arc;
 
 use playfield_state::{Format, PlayerId, differences, saved_as_json};
 use playfield_wire::reader::Reader;
+use serde_json::Value;
 
 pub use error::ReplayError;
 use host::{Host, NoStore};
 
 use super::read::{Content, Part};
-use super::{Answer, Cursor, Entry, Input, Position, Recording};
+use super::{Answer, Cursor, Entry, Input, Moment, Position, Recording};
 use crate::frozen::parts::Part as FrozenPart;
 use crate::frozen::{Frozen, ThawError};
 use crate::{AnyRoom, Link, RoomOutput, RoomType, Store, Thaw};
@@ -142,33 +143,30 @@ impl<'r, T: AnyRoom + ?Sized> Replay<'r, T> {
         self.position
     }
 
-    /// Runs until this tick is over. To go back, or far on, it begins at a keyframe.
+    /// The room's state as it is; `null` if it has ended.
     ///
     /// # Errors
-    /// If the recording has no such tick, or it lies in a gap, or as [`step`](Self::step).
-    pub fn seek(&mut self, tick: u64) -> Result<(), ReplayError> {
-        let before = self.recording.keyframes().filter(|(_, position)| position.tick <= tick);
-        let Some((place, position)) = before.last() else {
-            let first = self.recording.first().unwrap_or_default();
-            return Err(ReplayError::NoTick { tick, first: first.tick, last: None });
-        };
-        let is_ahead = self.position.tick <= tick && position.inputs <= self.position.inputs;
+    /// If a panic in the code of a type has left a state that can't be read.
+    pub fn state(&self) -> Result<Value, ReplayError> {
+        let mut whole = Vec::new();
+        if !self.room.whole(&mut whole) {
+            return Ok(Value::Null);
+        }
+        saved_as_json(&whole).map_err(|error| self.invalid(error.to_string()))
+    }
+
+    /// Runs until a moment. To go back, or far on, it begins at a keyframe.
+    ///
+    /// # Errors
+    /// If the recording has no such moment, or as [`step`](Self::step).
+    pub fn seek(&mut self, moment: Moment) -> Result<(), ReplayError> {
+        let inputs = self.recording.inputs_until(moment)?;
+        let (place, position) = self.keyframe_until(inputs)?;
+        let is_ahead = (position.inputs..=inputs).contains(&self.position.inputs);
         if !is_ahead {
             self.jump(place)?;
         }
-        while self.position.tick < tick {
-            match self.step(None)? {
-                Some(Step::Gap(position, why)) if position.tick > tick => {
-                    return Err(ReplayError::Missing { tick, why: why.to_owned() });
-                }
-                Some(_) => {}
-                None => {
-                    let first = self.recording.first().unwrap_or_default().tick;
-                    let last = Some(self.position.tick);
-                    return Err(ReplayError::NoTick { tick, first, last });
-                }
-            }
-        }
+        while self.position.inputs < inputs && self.step(None)?.is_some() {}
         Ok(())
     }
 
@@ -264,13 +262,30 @@ impl<'r, T: AnyRoom + ?Sized> Replay<'r, T> {
         !self.room.is_closed()
     }
 
+    /// Returns whether hashes of this build can be compared with those of the recording.
+    pub(super) fn is_comparable(&self) -> bool {
+        self.is_comparable
+    }
+
+    /// The last keyframe with at most so many inputs before.
+    fn keyframe_until(&self, inputs: u64) -> Result<(usize, Position), ReplayError> {
+        let before = self.recording.keyframes().filter(|(_, position)| position.inputs <= inputs);
+        before.last().ok_or(ReplayError::NoKeyframe)
+    }
+
+    /// Goes on from there.
+    pub(super) fn begin_until(&mut self, inputs: u64) -> Result<(), ReplayError> {
+        let (place, _) = self.keyframe_until(inputs)?;
+        self.jump(place)
+    }
+
     /// Goes on from a keyframe.
     fn jump(&mut self, place: usize) -> Result<(), ReplayError> {
         let (room, position, is_comparable, links) = thawed(self.recording, place, self.thaw)?;
         (self.room, self.position, self.is_comparable) = (room, position, is_comparable);
         (self.next, self.entries, self.good) = (place + 1, Reader::new(&[]), position);
         self.links = self.links.max(links);
-        self.gap = None;
+        (self.gap, self.only) = (None, None);
         Ok(())
     }
 
@@ -347,7 +362,7 @@ impl<'r, T: AnyRoom + ?Sized> Replay<'r, T> {
             .collect()
     }
 
-    fn invalid(&self, why: String) -> ReplayError {
+    pub(super) fn invalid(&self, why: String) -> ReplayError {
         let part = self.next.checked_sub(1).and_then(|last| self.recording.parts.get(last));
         let (block, at) = part.map_or((0, 0), |part| (part.block, part.at));
         ReplayError::Invalid { block, at, why }

@@ -4,13 +4,13 @@ use std::cmp::Reverse;
 use std::sync::Arc;
 use std::time::Duration;
 
+pub use playfield_room::recording::{Recorded, RecordedKind};
 use playfield_room::{Operation, Player, Result, RoomSummary};
 use playfield_state::PlayerId;
 use tokio::sync::oneshot::{self, Receiver, Sender};
 
 use crate::directory::RoomOrder;
 use crate::room_id::RoomId;
-pub use crate::shard::rooms::record::{Recorded, RecordedKind};
 use crate::sought::Sought;
 use crate::sys::with_process_table;
 
@@ -111,6 +111,8 @@ pub struct Inspection {
     pub rates: (u32, u32),
     /// The time and bytes that it takes.
     pub load: RoomLoad,
+    /// True while it is recorded in a file; `None` if it can't be.
+    pub recording: Option<bool>,
     /// Its state as it is now, also what no player sees, as a [save](playfield_state::save).
     pub whole: Option<Vec<u8>>,
     /// The viewer's view at the last sync: a snapshot in `json`.

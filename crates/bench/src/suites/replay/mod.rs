@@ -9,7 +9,8 @@ use std::time::Instant;
 use playfield_cli::options::Failure;
 use playfield_room::AnyRoom;
 use playfield_room::recording::{
-    About, BlockKind, Files, Recorder, RecorderSettings, Recording, RecordingWriter, Replay, Why,
+    About, BlockKind, Files, Moment, Recorder, RecorderSettings, Recording, RecordingWriter,
+    Replay, Why,
 };
 use rustix::time::{ClockId, clock_gettime};
 
@@ -223,7 +224,7 @@ fn hour(options: &Options, steers: f64) -> Result<Record, String> {
         random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
         let tick = 1 + (random >> 33) % ticks.max(1);
         let began = Instant::now();
-        found &= replay.seek(tick).is_ok() && replay.position().tick == tick;
+        found &= replay.seek(Moment::Tick(tick)).is_ok() && replay.position().tick == tick;
         seeks.push(began.elapsed().as_secs_f64() * 1e3);
     }
     seeks.sort_by(f64::total_cmp);

@@ -44,6 +44,15 @@ pub enum ReplayError {
         /// Why they are missing.
         why: String,
     },
+    /// The recording lacks this input.
+    NoInput {
+        /// The number of inputs.
+        inputs: u64,
+        /// The number before the first one of the recording.
+        first: u64,
+        /// The number of the last one.
+        last: u64,
+    },
 }
 
 impl fmt::Display for ReplayError {
@@ -64,6 +73,9 @@ impl fmt::Display for ReplayError {
             }
             Self::Missing { tick, why } => {
                 write!(f, "the inputs around tick {tick} are missing: {why}")
+            }
+            Self::NoInput { inputs, first, last } => {
+                write!(f, "the recording has the inputs {first} to {last}, not {inputs}")
             }
         }
     }

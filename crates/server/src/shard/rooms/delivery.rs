@@ -3,6 +3,7 @@
 use std::any::TypeId;
 use std::time::Duration;
 
+use playfield_room::recording::RecordedKind;
 use playfield_room::{
     Completion, Error, EventHeader, Job, Link, Mail, NewRoom, PlayerId, Publication, Push,
     RoomOutput, Task,
@@ -23,7 +24,7 @@ use crate::shard::rooms::capture::Capture;
 use crate::shard::rooms::host::Queues;
 use crate::shard::rooms::link::MemberLink;
 use crate::shard::rooms::member::{Member, Members, Standing};
-use crate::shard::rooms::record::{Record, RecordedKind};
+use crate::shard::rooms::record::Record;
 use crate::shard::session::outlet::Outlet;
 use crate::shard::session::sessions::Sessions;
 use crate::shard::topics::Topics;
@@ -172,11 +173,7 @@ impl HostedRoomOutput<'_> {
     ) {
         self.delivery.queues.traffic.received(self.room, payload.len());
         if let Some(record) = &mut self.record {
-            let message = match message {
-                MessageRef::Index(number) => MessageRef::Index(*number),
-                MessageRef::Name(name) => MessageRef::Name(name.to_string().into()),
-            };
-            let kind = RecordedKind::Message(message, request);
+            let kind = RecordedKind::message(message, request);
             record.add(self.delivery.env.now, from.0, from.1, kind, payload);
         }
     }

@@ -51,6 +51,7 @@ impl RoomHost {
                 age: now.saturating_sub(hosted.created),
                 rates: (any.tick_hz(), any.sync_hz()),
                 load,
+                recording: any.recorder().map(|recorder| recorder.has_file()),
                 whole: has_state.then_some(whole),
                 view,
                 messages,

@@ -3,46 +3,13 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
+use playfield_room::recording::{Recorded, RecordedKind};
 use playfield_state::{Format, PlayerId};
-use playfield_wire::message::MessageRef;
-use playfield_wire::{ErrorCode, RequestNumber};
 
 /// The time for which messages are recorded after the last look.
 const RECORDED_FOR: Duration = Duration::from_secs(10);
 /// The number of messages kept.
 const RECORDED_MAX: usize = 200;
-/// The longest payload that is kept, in bytes.
-const PAYLOAD_BYTES_MAX: usize = 4096;
-
-/// A message that went in or out of a room.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Recorded {
-    /// Counts from 1 while the room is recorded.
-    pub number: u64,
-    /// When it was, by the node's clock.
-    pub at: Duration,
-    /// The player who sent it, or for whom it is.
-    pub player: PlayerId,
-    /// The kind of message.
-    pub kind: RecordedKind,
-    /// The format of the payload.
-    pub format: Format,
-    /// The payload; `None` if it is longer than 4 KiB.
-    pub payload: Option<Vec<u8>>,
-}
-
-/// The kind of a recorded message.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum RecordedKind {
-    /// A client's message; with the number of a request, if it wants a reply.
-    Message(MessageRef<'static>, Option<RequestNumber>),
-    /// The reply to a request.
-    Reply(RequestNumber),
-    /// An event, by its number in the room type's declaration.
-    Event(u32),
-    /// A refusal, whose text is the payload.
-    Error(ErrorCode, Option<RequestNumber>),
-}
 
 /// The last messages of a room.
 #[derive(Debug, Default)]
@@ -77,14 +44,14 @@ impl Record {
             self.messages.pop_front();
         }
         self.count += 1;
-        let payload = (payload.len() <= PAYLOAD_BYTES_MAX).then(|| payload.to_vec());
-        let number = self.count;
-        self.messages.push_back(Recorded { number, at, player, kind, format, payload });
+        self.messages.push_back(Recorded::new(self.count, at, player, format, kind, payload));
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use playfield_room::recording::RECORDED_PAYLOAD_BYTES_MAX;
+
     use super::*;
 
     #[test]
@@ -95,13 +62,16 @@ mod tests {
             record.add(Duration::ZERO, PlayerId(1), Format::Packed, kind, payload);
         };
         (0..RECORDED_MAX).for_each(|_| add(&[]));
-        add(&[0; PAYLOAD_BYTES_MAX]);
-        add(&[0; PAYLOAD_BYTES_MAX + 1]);
+        add(&[0; RECORDED_PAYLOAD_BYTES_MAX]);
+        add(&[0; RECORDED_PAYLOAD_BYTES_MAX + 1]);
         let messages = record.look(Duration::ZERO);
         let (first, last) = (&messages[0], &messages[RECORDED_MAX - 1]);
         assert_eq!((messages.len(), first.number), (RECORDED_MAX, 3));
         assert_eq!(last.payload, None);
-        assert_eq!(messages[RECORDED_MAX - 2].payload.as_ref().unwrap().len(), PAYLOAD_BYTES_MAX);
+        assert_eq!(
+            messages[RECORDED_MAX - 2].payload.as_ref().unwrap().len(),
+            RECORDED_PAYLOAD_BYTES_MAX
+        );
     }
 
     #[test]

@@ -1,0 +1,177 @@
+//! The files of recordings, as operators see them.
+
+use std::fs::{self, File};
+use std::io::{self, Read, Seek, SeekFrom};
+use std::path::PathBuf;
+use std::time::{Duration, SystemTime};
+
+use playfield_room::recording::{Glance, Recording};
+use playfield_room::{Error, Result};
+use playfield_wire::{ErrorCode, excerpt};
+
+use super::ENDING;
+
+/// The longest recording that a node plays, in bytes of its file.
+const PLAYED_BYTES_MAX: u64 = 64 << 20;
+
+/// A recording of a room: its file, and the room's id.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RecordingSource {
+    /// The name of a file in the folder `recordings.folder`.
+    pub file: String,
+    /// The id of the room.
+    pub room: String,
+}
+
+/// A file in the folder of recordings.
+#[derive(Clone, Debug)]
+pub struct RecordingFile {
+    /// Its name.
+    pub file: String,
+    /// Its length in bytes.
+    pub bytes: u64,
+    /// The time of its last change, since 1970.
+    pub changed: Duration,
+    /// What it says of the room, or why it can't be read.
+    pub glance: Result<Glance, String>,
+}
+
+/// The folder of recordings, to read from it.
+#[derive(Clone, Debug)]
+pub(crate) struct Files {
+    pub(super) folder: PathBuf,
+}
+
+impl Files {
+    /// The number of recordings whose names contain a text, and `limit` of them after the first
+    /// `skip`: the latest first.
+    pub(crate) fn list(
+        &self,
+        containing: &str,
+        skip: usize,
+        limit: usize,
+    ) -> Result<(usize, Vec<RecordingFile>)> {
+        let failed = |error: io::Error| {
+            let text = format!("recordings.folder = {:?} can't be read: {error}", self.folder);
+            Error::new(ErrorCode::Internal, text)
+        };
+        let entries = match fs::read_dir(&self.folder) {
+            Ok(entries) => entries,
+            // The first recording makes it.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok((0, Vec::new())),
+            Err(error) => return Err(failed(error)),
+        };
+        let mut files = Vec::new();
+        for entry in entries {
+            let entry = entry.map_err(failed)?;
+            let Ok(file) = entry.file_name().into_string() else { continue };
+            // One that is gone meanwhile is left out.
+            let Ok(metadata) = entry.metadata() else { continue };
+            if metadata.is_file() && is_name(&file) && file.contains(containing) {
+                let changed = metadata.modified().unwrap_or(SystemTime::UNIX_EPOCH);
+                let changed = changed.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+                files.push((changed, file, metadata.len()));
+            }
+        }
+        files.sort_by(|one, other| other.cmp(one));
+        let count = files.len();
+        let listed = files.into_iter().skip(skip).take(limit).map(|(changed, file, bytes)| {
+            let glance = self.glance(&file, bytes);
+            RecordingFile { file, bytes, changed, glance }
+        });
+        Ok((count, listed.collect()))
+    }
+
+    /// Looks at the begin and the end of a file.
+    fn glance(&self, name: &str, bytes: u64) -> Result<Glance, String> {
+        let look = || {
+            let mut file = File::open(self.folder.join(name))?;
+            let (mut first, mut last) = (Vec::new(), Vec::new());
+            let piece = Glance::BYTES as u64;
+            file.by_ref().take(piece).read_to_end(&mut first)?;
+            file.seek(SeekFrom::Start(bytes.saturating_sub(piece)))?;
+            file.take(piece).read_to_end(&mut last)?;
+            Ok::<_, io::Error>((first, last))
+        };
+        let (first, last) = look().map_err(|error| error.to_string())?;
+        Glance::of(&first, &last).map_err(|error| error.to_string())
+    }
+
+    /// Reads a recording.
+    ///
+    /// # Errors
+    /// `room_not_found` if there is no such file, or it is of another room; `bad_payload` if it
+    /// can't be read.
+    pub(crate) fn read(&self, source: &RecordingSource) -> Result<(Recording, u64)> {
+        let RecordingSource { file, room } = source;
+        let not_found = |why: &str| {
+            let text = format!("the recording {:?} {why}", excerpt(file, 100));
+            Error::new(ErrorCode::RoomNotFound, text)
+        };
+        if !is_name(file) {
+            let text = format!("{:?} is not the name of a recording", excerpt(file, 100));
+            return Err(Error::new(ErrorCode::Refused, text));
+        }
+        let path = self.folder.join(file);
+        let is_file = fs::symlink_metadata(&path).is_ok_and(|metadata| metadata.is_file());
+        if !is_file {
+            return Err(not_found("is not in the folder of recordings"));
+        }
+        let unreadable = |error: &dyn std::fmt::Display| {
+            Error::new(ErrorCode::BadPayload, format!("{file}: {error}"))
+        };
+        let mut bytes = Vec::new();
+        let opened = File::open(&path).map_err(|error| unreadable(&error))?;
+        let read = opened.take(PLAYED_BYTES_MAX + 1).read_to_end(&mut bytes);
+        read.map_err(|error| unreadable(&error))?;
+        if bytes.len() as u64 > PLAYED_BYTES_MAX {
+            let text =
+                format!("it has more than {PLAYED_BYTES_MAX} bytes; the command `replay` reads it");
+            return Err(unreadable(&text));
+        }
+        let recording = Recording::read(&bytes).map_err(|error| unreadable(&error))?;
+        if recording.about().room_id != *room {
+            return Err(not_found(&format!("is not of the room {:?}", excerpt(room, 64))));
+        }
+        Ok((recording, bytes.len() as u64))
+    }
+}
+
+/// Returns whether a text is the name of a recording: a file in the folder, and nothing else.
+fn is_name(text: &str) -> bool {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+    let ending = text.rsplit_once('.').filter(|(name, _)| !name.is_empty());
+    text.len() <= 255
+        && !text.starts_with('.')
+        && text.chars().all(is_plain)
+        && ending.is_some_and(|(_, ending)| ending == ENDING)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_name;
+
+    #[test]
+    fn a_name_is_never_a_path() {
+        assert!(is_name("table-0123456789abcdef-1700000000000.rec"));
+        let long = format!("{}.rec", "a".repeat(252));
+        let others = [
+            "",
+            ".rec",
+            "..rec",
+            "a.txt",
+            "a",
+            "../a.rec",
+            "a/b.rec",
+            "a\\b.rec",
+            "/etc/a.rec",
+            "a\0.rec",
+            "ä.rec",
+            "C:a.rec",
+            &long,
+        ];
+        for other in others {
+            assert!(!is_name(other), "{other:?}");
+        }
+    }
+}
