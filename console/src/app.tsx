@@ -7,6 +7,8 @@ import { useSamples } from "./charts.js";
 import { Heading } from "./heading.js";
 import { navigates, useHash, usePolled } from "./hooks.js";
 import { Playground } from "./playground.js";
+import { RecordingView } from "./recording.js";
+import { Recordings } from "./recordings.js";
 import { RoomView } from "./room.js";
 import { Rooms } from "./rooms.js";
 import { Settings } from "./settings.js";
@@ -15,6 +17,7 @@ const POLL_MS = 1000;
 const THEME = "playfield-console-theme";
 const LINKS = [
   ["", "Rooms"],
+  ["recordings", "Recordings"],
   ["playground", "Playground"],
   ["settings", "Settings"],
 ];
@@ -26,7 +29,8 @@ export function App() {
   // Too many tokens were tried (429): who was let in before is soon let in again.
   if (error?.status === 401 || (error?.status === 429 && at === 0))
     return <Token refusal={error} again={again} />;
-  const [view = "", id, player] = parts(hash);
+  const [view = "", id, ...more] = parts(hash);
+  const [player] = more;
   return (
     <>
       <header>
@@ -35,7 +39,7 @@ export function App() {
         </a>
         <nav aria-label="Views">
           {LINKS.map(([to, text]) => (
-            <a href={`#${to}`} aria-current={view === to ? "page" : undefined}>
+            <a href={`#${to}`} aria-current={isOf(view, to) ? "page" : undefined}>
               {text}
             </a>
           ))}
@@ -48,6 +52,16 @@ export function App() {
           <Rooms types={node?.types ?? []} samples={samples} />
         ) : view === "room" && id ? (
           <RoomView id={id} seen={player ? Number(player) : null} key={`${id}/${player}`} />
+        ) : view === "recordings" ? (
+          <Recordings find={id ?? ""} key={id} />
+        ) : view === "recording" && id && player ? (
+          <RecordingView
+            file={id}
+            room={player}
+            input={numberOr(more[1])}
+            seen={numberOr(more[2])}
+            key={`${id}/${player}`}
+          />
         ) : view === "playground" ? (
           <Playground node={node} id={id ?? ""} key={id} />
         ) : view === "settings" && id === undefined ? (
@@ -59,6 +73,12 @@ export function App() {
     </>
   );
 }
+
+/** A recording is one of the recordings. */
+const isOf = (view: string, to: string): boolean =>
+  view === to || (view === "recording" && to === "recordings");
+
+const numberOr = (text: string | undefined): number | null => (text ? Number(text) : null);
 
 /** What is between the slashes. What can't be decoded is no view. */
 function parts(hash: string): string[] {

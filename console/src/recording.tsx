@@ -99,6 +99,7 @@ function Played({ file, room, input, seen, facts }: RecordingProps & { facts: ap
   const { step, steps, place, difference } = player;
   const schema = useSchema(facts.type);
   useEffect(() => player.go({ input: input ?? facts.first.input }), [input]);
+  useEffect(() => setViewer(seen), [seen]);
   useEffect(() => {
     if (!step) return;
     // The address shows where it is, so that it can be sent to others.
@@ -183,7 +184,7 @@ function Controls({ facts, player }: { facts: api.Recording; player: Player }) {
   return (
     <div class="actions">
       <button onClick={() => player.go({ input: facts.first.input })} title="To the begin">
-        ⏮
+        |◀
       </button>
       <button onClick={() => player.stepBy(-1)} title="One input back">
         ◀
@@ -193,7 +194,7 @@ function Controls({ facts, player }: { facts: api.Recording; player: Player }) {
         ▶
       </button>
       <button onClick={() => player.go({ input: facts.last.input })} title="To the end">
-        ⏭
+        ▶|
       </button>
       <label>
         Speed{" "}

@@ -11,7 +11,7 @@ import { useFocusKept, usePolled } from "./hooks.js";
 import { Profile } from "./profile.js";
 import { initial, ordered, type Schema, type Type } from "./schema.js";
 import { Tree } from "./tree.js";
-import { bytes, duration, lateness, parts, total } from "./units.js";
+import { bytes, duration, lateness, parts, span, total } from "./units.js";
 
 const POLL_MS = 500,
   SCHEMA_AGAIN_MS = 2000;
@@ -91,11 +91,29 @@ export function RoomView({ id, seen }: { id: string; seen: number | null }) {
                 >
                   {shown.locked ? "Unlock" : "Lock"}
                 </button>
+                {shown.recording !== null && (
+                  <button
+                    onClick={() =>
+                      act(
+                        "record",
+                        { records: !shown.recording },
+                        shown.recording
+                          ? "The recording ends."
+                          : "The room is recorded, with the last minutes before.",
+                      )
+                    }
+                  >
+                    {shown.recording ? "Stop recording" : "Record"}
+                  </button>
+                )}
                 <button class="danger" onClick={() => setAsked({ action: "close" })}>
                   Close…
                 </button>
                 <a href={`#playground/${encodeURIComponent(id)}`}>Open in the playground</a>
               </>
+            )}
+            {shown.recording !== null && (
+              <a href={`#recordings/${encodeURIComponent(id)}`}>Its recordings</a>
             )}
             <span class="good" role="status">
               {said.done}
@@ -178,7 +196,7 @@ function Facts({ room }: { room: api.InspectedRoom }) {
       <Fact name="Players">
         {room.players} / {room.capacity}
       </Fact>
-      <Fact name="Age">{age(room.age_ms)}</Fact>
+      <Fact name="Age">{span(room.age_ms)}</Fact>
       <Fact name="Version">{room.version.toLocaleString()}</Fact>
       <Fact name="Rates">
         {room.tick_hz} ticks, {room.sync_hz} syncs per s
@@ -192,15 +210,6 @@ function Facts({ room }: { room: api.InspectedRoom }) {
       </Fact>
     </dl>
   );
-}
-
-/** How old a room is, in the two largest units. */
-function age(ms: number): string {
-  const s = Math.round(ms / 1000);
-  if (s < 60) return `${s} s`;
-  if (s < 3600) return `${Math.floor(s / 60)} min ${s % 60} s`;
-  const h = Math.floor(s / 3600);
-  return h < 48 ? `${h} h ${Math.floor((s % 3600) / 60)} min` : `${Math.floor(h / 24)} d ${h % 24} h`;
 }
 
 const nameOf = (room: api.InspectedRoom, id: number): string =>

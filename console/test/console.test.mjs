@@ -1,6 +1,9 @@
 // The page of a real node's console in Chromium: what it shows, what it does, and what it never does.
 
 import assert from "node:assert/strict";
+import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { after, before, test } from "node:test";
 
 import axe from "axe-core";
@@ -12,14 +15,16 @@ import { showcase } from "./showcase.mjs";
 const PATIENCE = 30_000;
 const HOSTILE = ["<img src=x onerror=alert(1)>", "שלום (evil) עולם", "x".repeat(60)];
 
-let served, browser;
+let served, browser, folder;
 before(async () => {
-  served = await showcase();
+  folder = await mkdtemp(join(tmpdir(), "playfield-recordings-"));
+  served = await showcase({ env: { PLAYFIELD_RECORDINGS_FOLDER: folder } });
   browser = await launch();
 });
 after(async () => {
   await browser?.close();
   await served?.stop();
+  await rm(folder, { recursive: true, force: true });
 });
 
 const client = (name) => served.client(name);
@@ -166,6 +171,124 @@ test("each view has a title, the focus goes with it, and what is no view says so
   await tab.getByRole("link", { name: "Show all rooms" }).click();
   await isAt("Rooms");
   check();
+});
+
+/** A recorded game at a counter, in which ann adds 1 to 5, and 3 too much. Returns its address. */
+async function recorded() {
+  const ann = await client("ann").create("counter");
+  await client("bob").joinById(ann.id);
+  const act = async (records) =>
+    fetch(`${served.console}api/rooms/${ann.id}/record`, {
+      method: "POST",
+      headers: { "x-playfield-console": "1" },
+      body: JSON.stringify({ records }),
+    });
+  await act(true);
+  for (const step of [1, 2, 3, 4, 5]) {
+    await ann.request("Add", step);
+    await new Promise((resolve) => setTimeout(resolve, 100));
+  }
+  await ann.request("Add", "9223372036854775807").catch(() => {});
+  await act(false);
+  const listed = `${served.console}api/recordings?find=${ann.id}`;
+  for (;;) {
+    const { recordings } = await (await fetch(listed)).json();
+    if (recordings[0]?.end) return { room: ann.id, file: recordings[0].file };
+  }
+}
+
+test("a room is recorded by a button, and its recording is in the list", async () => {
+  const ann = await client("ann").create("counter");
+  const { page: tab, check } = await page(`#room/${ann.id}`);
+  await tab.getByRole("button", { name: "Record" }).click();
+  await ann.request("Add", 1);
+  await tab.getByRole("button", { name: "Stop recording" }).click();
+  await tab.getByRole("button", { name: "Record", exact: true }).waitFor();
+  await tab.getByRole("link", { name: "Its recordings" }).click();
+  const row = tab.getByRole("row").filter({ hasText: ann.id });
+  await row.getByText("on request").first().waitFor();
+  await row.getByRole("link").click();
+  await tab.getByRole("heading", { name: `counter ${ann.id}` }).waitFor();
+  await tab.getByRole("tree", { name: "The server's state" }).waitFor();
+  check();
+});
+
+test("a recording shows any moment, who did what, and what a player saw", async () => {
+  const { room, file } = await recorded();
+  const { page: tab, check } = await page(`#recording/${file}/${room}`);
+  const state = tab.getByRole("tree", { name: "The server's state" });
+  const value = (tree) =>
+    tree.getByRole("treeitem").filter({ hasText: "value" }).locator(".leaf").last().innerText();
+  const inputs = tab.getByRole("list", { name: "Inputs" });
+  const next = tab.getByRole("button", { name: "Next", exact: true });
+  const present = inputs.locator("[aria-current]");
+  // The two joins, then what ann adds.
+  await state.waitFor();
+  await next.click();
+  await present.getByText("join ann").waitFor();
+  await next.click();
+  await present.getByText("join bob").waitFor();
+  await next.click();
+  await present.getByText("ann: Add 1").waitFor();
+  assert.equal(await value(state), "1");
+  // The old value is beside the new one.
+  await state.locator(".changed").getByText("0 →").first().waitFor();
+  await tab.getByRole("combobox", { name: /What/ }).selectOption({ label: "2 bob" });
+  const seen = tab.getByRole("tree", { name: "What the player saw" });
+  await seen.waitFor();
+  assert.equal(await value(seen), "0", "the sync comes later");
+  await tab.getByTitle("One input on").click();
+  await seen.locator(".changed").first().waitFor();
+  assert.equal(await value(seen), "1");
+  // By a change of the field that was chosen.
+  await tab.getByTitle("One input back").click();
+  await present.getByText("ann: Add 1").waitFor();
+  await tab.getByRole("button", { name: "value", exact: true }).click();
+  await next.click();
+  await present.getByText("ann: Add 2").waitFor();
+  await tab.getByRole("button", { name: "Previous", exact: true }).click();
+  await present.getByText("ann: Add 1").waitFor();
+  // To an error, which ann got.
+  await tab.getByLabel("Jump to the next").selectOption("error");
+  await next.click();
+  await present.getByText("the counter would overflow").waitFor();
+  assert.equal(await value(state), "15");
+  await tab.setViewportSize({ width: 1280, height: 860 });
+  await tab.screenshot({ path: `${root}docs/images/console-recording.png` });
+  // The address leads there.
+  const address = tab.url();
+  assert.match(address, new RegExp(`#recording/${file}/${room}/[1-9][0-9]*/2$`));
+  const { page: other, check: checkOther } = await page(new URL(address).hash);
+  await other.locator("[aria-current=step]").getByText("the counter would overflow").waitFor();
+  await other.getByRole("tree", { name: "What the player saw" }).waitFor();
+  checkOther();
+  // The slider goes to a time.
+  const slider = tab.getByRole("slider");
+  await slider.focus();
+  await tab.keyboard.press("End");
+  await present.getByText(/./).first().waitFor();
+  await tab.getByTitle("To the begin").click();
+  await present.getByText("before").waitFor();
+  assert.equal(await slider.inputValue(), await slider.getAttribute("min"));
+  await tab.getByRole("button", { name: "Play", exact: true }).click();
+  await tab.getByRole("button", { name: "Pause" }).waitFor();
+  // It ends by itself.
+  await tab.getByRole("button", { name: "Play", exact: true }).waitFor();
+  assert.equal(await value(state), "15");
+  check();
+});
+
+test("a damaged recording says where", async () => {
+  const { room, file } = await recorded();
+  const bytes = await readFile(join(folder, file));
+  bytes[bytes.length - 10] ^= 4;
+  await writeFile(join(folder, "damaged.rec"), bytes);
+  const { page: tab, check } = await page(`#recording/damaged.rec/${room}`);
+  await tab.getByText(/The file is damaged.*block \d+, at byte \d+, is damaged/).waitFor();
+  await tab.getByRole("tree", { name: "The server's state" }).waitFor();
+  check();
+  await tab.evaluate((hash) => (location.hash = hash), `recording/none.rec/${room}`);
+  await tab.getByText('the recording "none.rec" is not in the folder of recordings').waitFor();
 });
 
 test("a profile names a room's fields and messages, with their bytes and times", async () => {
@@ -333,11 +456,12 @@ test("settings are shown, and the page is dark where the system is", async () =>
   check();
 });
 
-/** The four views, in a room with two players, with all that they can show. */
+/** The views, in a room with two players, with all that they can show. */
 async function views() {
   const ann = await client("ann").create("table");
   await client("a name that is as long as people like to have them").joinById(ann.id);
   const room = `#room/${ann.id}/${ann.player}`;
+  const of = await recorded();
   return {
     rooms: ["", (tab) => tab.getByRole("row").nth(3).waitFor()],
     found: [
@@ -362,6 +486,18 @@ async function views() {
         await tab.getByRole("button", { name: "Join" }).click();
         await tab.getByRole("tree", { name: "The copy" }).waitFor();
         await tab.getByRole("button", { name: "Send" }).first().waitFor();
+      },
+    ],
+    recordings: ["#recordings", (tab) => tab.getByRole("rowheader").first().waitFor()],
+    recording: [
+      `#recording/${of.file}/${of.room}`,
+      async (tab) => {
+        for (let time = 0; time < 3; time++) {
+          await tab.getByRole("button", { name: "Next", exact: true }).click();
+          await tab.getByText(/Searching/).waitFor({ state: "detached" });
+        }
+        await tab.getByRole("combobox", { name: /What/ }).selectOption({ label: "2 bob" });
+        await tab.getByRole("tree", { name: "What the player saw" }).waitFor();
       },
     ],
     settings: ["#settings", (tab) => tab.getByRole("rowheader").first().waitFor()],

@@ -1,5 +1,8 @@
 //! The console of a real node, by its HTTP interface.
 
+#[path = "console/recordings.rs"]
+mod recordings;
+
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};

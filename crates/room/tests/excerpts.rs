@@ -20,14 +20,7 @@ use crate::support::recorded::Recorded;
 
 fn of(inputs: u64) -> ExcerptOf {
     let moment = Moment::Inputs(inputs);
-    ExcerptOf {
-        moment,
-        before: 0,
-        viewer: None,
-        frames: 5,
-        every: Duration::ZERO,
-        bytes: 1 << 20,
-    }
+    ExcerptOf { moment, before: 0, viewer: None, frames: 5, every: Duration::ZERO, bytes: 1 << 20 }
 }
 
 /// Runs an excerpt, however long it takes.

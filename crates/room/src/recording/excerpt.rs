@@ -120,7 +120,7 @@ impl Excerpt {
             is_other_type: !playback.is_comparable(),
         };
         let mut left = of.frames;
-        while is_there {
+        while this.begin.is_some() {
             // What leads to the moment is whole.
             if playback.position().inputs >= inputs {
                 if left == 0 || taker.bytes >= of.bytes || !has_time() {
