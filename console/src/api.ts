@@ -373,5 +373,7 @@ export const excerpt = (
   room: string,
   of: Record<string, number | null>,
 ): Promise<Excerpt> => get(`${recorded(file, room)}/frames?${query(of)}`);
+export const fork = async (file: string, room: string, input: number): Promise<string> =>
+  ((await post(`${recorded(file, room)}/fork`, { input })) as { room: string }).room;
 export const search = (file: string, room: string, of: Search): Promise<Found> =>
   get(`${recorded(file, room)}/search?${query({ ...of })}`);

@@ -63,7 +63,7 @@ export function App() {
             key={`${id}/${player}`}
           />
         ) : view === "playground" ? (
-          <Playground node={node} id={id ?? ""} key={id} />
+          <Playground node={node} id={id ?? ""} name={player ?? "operator"} key={`${id}/${player}`} />
         ) : view === "settings" && id === undefined ? (
           <Settings node={node} />
         ) : (

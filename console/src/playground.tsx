@@ -26,16 +26,23 @@ interface Line {
   text: string;
 }
 
-export function Playground({ node, id }: { node: Overview | null; id: string }) {
+interface PlaygroundProps {
+  node: Overview | null;
+  /** The room to join, or an empty text, and the name to join it by. */
+  id: string;
+  name: string;
+}
+
+export function Playground({ node, ...target }: PlaygroundProps) {
   return (
     <section aria-label="Playground" class="playground">
       <Heading title="Playground" />
-      {node ? <Joined node={node} id={id} /> : <p>Waiting for the node…</p>}
+      {node ? <Joined node={node} {...target} /> : <p>Waiting for the node…</p>}
     </section>
   );
 }
 
-function Joined({ node, id }: { node: Overview; id: string }) {
+function Joined({ node, id, name }: PlaygroundProps & { node: Overview }) {
   const [room, setRoom] = useState<Room | null>(null);
   const [type, setType] = useState("");
   const [state, setState] = useState<Json>(null);
@@ -101,7 +108,7 @@ function Joined({ node, id }: { node: Overview; id: string }) {
           Node <input name="url" defaultValue={roomsUrl(node)} size={28} />
         </label>
         <label>
-          Name <input name="name" defaultValue="operator" size={10} />
+          Name <input name="name" defaultValue={name} size={10} />
         </label>
         <label>
           Token <input name="token" type="password" size={10} />

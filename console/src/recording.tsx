@@ -113,6 +113,14 @@ function Played({ file, room, input, seen, facts }: RecordingProps & { facts: ap
       <Slider facts={facts} player={player} />
       <Controls facts={facts} player={player} />
       <Jumps player={player} viewer={viewer} />
+      {step && (
+        <Fork
+          file={file}
+          room={room}
+          step={step}
+          name={viewer === null ? "" : nameOf(viewer)}
+        />
+      )}
       <p class="bad" role="alert">
         {player.refused}
       </p>
@@ -232,6 +240,42 @@ function Tick({ player }: { player: Player }) {
         Tick <input ref={input} type="number" min={0} value={step?.tick ?? 0} class="tick" />
       </label>
     </form>
+  );
+}
+
+interface ForkProps {
+  file: string;
+  room: string;
+  step: Step;
+  /** The player whose seat is to be taken. */
+  name: string;
+}
+
+/** Lets the room go on from here, as a room of its own, in the playground. */
+function Fork({ file, room, step, name }: ForkProps) {
+  const [refused, setRefused] = useState("");
+  const fork = async (): Promise<void> => {
+    try {
+      const forked = await api.fork(file, room, step.input);
+      const as = name === "" ? "" : `/${encodeURIComponent(name)}`;
+      location.hash = `playground/${forked}${as}`;
+    } catch (error) {
+      setRefused((error as Error).message);
+    }
+  };
+  return (
+    <div class="actions">
+      <button disabled={step.state === null} onClick={() => void fork()}>
+        Fork here
+      </button>
+      <span class="dim">
+        A room of its own goes on from this moment in the playground
+        {name === "" ? "" : <>, as {name.slice(0, 40)}</>}.
+      </span>
+      <span class="bad" role="alert">
+        {refused}
+      </span>
+    </div>
   );
 }
 

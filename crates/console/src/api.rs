@@ -60,6 +60,9 @@ pub(crate) async fn answer(path: &str, request: &Request, node: &NodeHandle) -> 
             recordings::search([file, room], request, node).await
         }
         ("GET", ["users", user]) => sessions(user, node),
+        ("POST", ["recordings", file, room, "fork"]) => {
+            recordings::fork([file, room], request, node).await
+        }
         ("POST", ["users", user, action]) => moderate(user, action, request, node),
         ("POST", ["rooms", id, action]) => act(id, action, request, node).await,
         _ => Err(Refusal(404, format!("the console has no {} /api/{path}", request.method()))),

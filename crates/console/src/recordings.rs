@@ -6,6 +6,7 @@
 //! | `GET recordings/FILE/ROOM` | a recording: its room, its begin and its end |
 //! | `GET recordings/FILE/ROOM/frames?input&tick&at_ms&before&count&every_ms&as` | the room at a moment, and what changed after it |
 //! | `GET recordings/FILE/ROOM/search?from&back&for&player&path&as` | the next moment at which something happens |
+//! | `POST recordings/FILE/ROOM/fork` | `{input}`: the room goes on from there as another one |
 
 use std::time::Duration;
 
@@ -18,7 +19,7 @@ use playfield_state::{Change, ChangeKind, PathStep};
 use serde_json::{Value, json};
 
 use crate::messages;
-use crate::query::{Answered, Refusal, number, player, segment};
+use crate::query::{Answered, Refusal, body, number, player, segment};
 use crate::request::Request;
 use crate::shown::seat;
 
@@ -103,6 +104,13 @@ pub(crate) async fn search(source: [&str; 2], request: &Request, node: &NodeHand
         Found::Until(inputs) => json!({ "found": null, "until": inputs }),
         Found::Differs(of) => json!({ "found": null, "difference": difference(&of) }),
     })
+}
+
+pub(crate) async fn fork(source: [&str; 2], request: &Request, node: &NodeHandle) -> Answered {
+    let wrong = || Refusal(400, "the body needs input, a number".into());
+    let inputs = body(request)?["input"].as_u64().ok_or_else(wrong)?;
+    let room = node.operator().fork(named(source)?, inputs).await?;
+    Ok(json!({ "room": room }))
 }
 
 fn named([file, room]: [&str; 2]) -> Result<RecordingSource, Refusal> {

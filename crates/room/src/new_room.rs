@@ -176,6 +176,9 @@ impl Founder for InRoom<'_> {
 
     fn found(self, new: Result<NewRoom>) -> Result<String> {
         let new = new?;
+        if self.context.fork.is_some() {
+            return Err("a fork of a recording creates no rooms".into());
+        }
         let id = new.id.clone();
         self.out.create(new).map(|()| id)
     }

@@ -8,6 +8,7 @@ mod determinism;
 mod ending;
 mod excerpts;
 mod failures;
+mod forks;
 mod freezing;
 mod freezing_laws;
 mod holding;

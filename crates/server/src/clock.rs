@@ -23,7 +23,12 @@ impl Default for Pace {
     }
 }
 
-/// The time since the node started, as its rooms and clients know it.
+/// The time with which a node's clock begins that goes on for no other. Rooms that were made
+/// elsewhere, and may be this old, can go on in it.
+pub(crate) const BEGIN: Duration = Duration::from_secs(365 * 86_400);
+
+/// The time since the node started, and what its clock began with, as its rooms and clients know
+/// it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Clock {
     began: Instant,

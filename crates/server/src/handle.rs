@@ -6,7 +6,7 @@ mod limits;
 pub(crate) mod operated;
 pub(crate) mod operator;
 pub(crate) mod profile;
-mod recordings;
+pub(crate) mod recordings;
 mod rooms;
 mod users;
 

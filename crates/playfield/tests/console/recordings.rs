@@ -380,3 +380,49 @@ fn a_node_without_a_folder_says_so() {
     assert_eq!(ask(console, "POST /api/recordings", &[&host], "{}").0, 403);
     running.shutdown();
 }
+
+#[test]
+fn a_fork_goes_on_from_a_moment_as_a_room_of_its_own() {
+    let of = scripted("fork");
+    let Scripted { node, room, file, .. } = &of;
+    let last = of.ok("")["last"]["tick"].as_u64().unwrap();
+    let moment = of.ok(&format!("/frames?tick={}&before=1&count=0&as=1", last - 5));
+    let input = &moment["input"];
+    let (mut state, mut view) = (moment["begin"]["state"].clone(), moment["begin"]["view"].clone());
+    apply(&mut state, &moment["frames"][0]["changes"]);
+    apply(&mut view, &moment["frames"][0]["view_changes"]);
+    let fork = |body: Value| node.post(&format!("recordings/{file}/{room}/fork"), &body);
+    let (status, forked) = fork(json!({ "input": input }));
+    assert_eq!(status, 200, "{forked}");
+    let id = forked["room"].as_str().unwrap();
+    let (_, shown) = node.get(&format!("rooms/{id}?as=1"));
+    assert_eq!(shown["metadata"]["fork"], json!(format!("{file} input {input}")));
+    assert_eq!((&shown["private"], &shown["players"]), (&json!(true), &json!(2)));
+    assert_eq!(shown["seats"][0]["connected"], json!(false));
+    // It plays on: its ticks follow, and nobody has drawn a card since.
+    assert!(shown["state"]["tick"].as_u64() >= state["tick"].as_u64(), "{shown}");
+    assert_eq!(shown["state"]["players"], state["players"]);
+    runtime().block_on(async {
+        let url = format!("tcp://{}", node.running.as_ref().unwrap().local_addr());
+        let join = async |name: &str| {
+            let connection = playfield::client::connect(&url).name(name).await.unwrap();
+            let room = connection.join_dynamic(id).await.unwrap();
+            (connection, room)
+        };
+        let (_ann, anns) = join("ann").await;
+        assert_eq!(anns.state()["players"]["1"], view["players"]["1"], "her hand is hers again");
+        let tick = anns.state()["tick"].as_u64().unwrap();
+        watch(&anns, tick + 3).await;
+        let card = anns.request("Draw", &json!({ "least": 100 })).await.unwrap();
+        let score = state["players"]["1"]["score"].as_u64().unwrap() + card.as_u64().unwrap();
+        while anns.state()["players"]["1"]["score"] != json!(score) {
+            anns.changed().await.unwrap();
+        }
+        // Nobody is brought here by matchmaking, and the other room goes on as it was.
+        let (_eve, eves) = node.join("eve").await;
+        assert_eq!(eves.id(), room);
+        assert_eq!(eves.state()["players"]["1"]["score"], state["players"]["1"]["score"]);
+    });
+    assert_eq!(fork(json!({})).0, 400);
+    assert_eq!(fork(json!({ "input": 999_999 })).0, 400);
+}

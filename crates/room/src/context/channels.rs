@@ -41,12 +41,16 @@ impl<R> Context<'_, R> {
     /// # Ok::<(), Error>(())
     /// ```
     pub fn publish(&mut self, channel: &str, value: &impl Data) {
-        self.out.publish(Publication::json(channel, value));
+        if self.context.fork.is_none() {
+            self.out.publish(Publication::json(channel, value));
+        }
     }
 
     /// Publishes bytes in a channel whose payloads are bytes, as [`publish`](Self::publish).
     pub fn publish_bytes(&mut self, channel: &str, bytes: &[u8]) {
-        let payload = Payload::Bytes(bytes.to_vec());
-        self.out.publish(Publication { channel: channel.into(), payload });
+        if self.context.fork.is_none() {
+            let payload = Payload::Bytes(bytes.to_vec());
+            self.out.publish(Publication { channel: channel.into(), payload });
+        }
     }
 }

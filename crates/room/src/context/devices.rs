@@ -42,11 +42,15 @@ impl<R> Context<'_, R> {
     /// # Ok::<(), Error>(())
     /// ```
     pub fn push(&mut self, to: impl Into<Target>, value: &impl Data) {
-        self.out.push(Push::json(to, value));
+        if self.context.fork.is_none() {
+            self.out.push(Push::json(to, value));
+        }
     }
 
     /// Pushes bytes to devices of a fleet whose payloads are bytes, as [`push`](Self::push).
     pub fn push_bytes(&mut self, to: impl Into<Target>, bytes: &[u8]) {
-        self.out.push(Push { to: to.into(), payload: Payload::Bytes(bytes.to_vec()) });
+        if self.context.fork.is_none() {
+            self.out.push(Push { to: to.into(), payload: Payload::Bytes(bytes.to_vec()) });
+        }
     }
 }

@@ -146,6 +146,9 @@ impl<'a, R> Context<'a, R> {
     /// `unknown_room_type` if the node has no rooms of this type; in [`Room::create`](crate::Room::create),
     /// always.
     pub fn find<N: Room>(&mut self, key: &str) -> Result<Option<String>> {
+        if self.context.fork.is_some() {
+            return Ok(None);
+        }
         self.out.find(TypeId::of::<N>(), key)
     }
 
@@ -165,6 +168,7 @@ impl<'a, R> Context<'a, R> {
     /// that room does not exist.
     pub fn tell<M: Message>(&mut self, room_id: &str, message: &M) {
         let from = Some(Arc::clone(&self.context.own));
+        let room_id = self.reached(room_id);
         self.out.post(room_id, Mail::Told { from, message: InternalMessage::of(message) });
     }
 
@@ -177,7 +181,16 @@ impl<'a, R> Context<'a, R> {
         let ask = self.context.number_or_panic();
         self.context.asks.insert(ask, M::NAME);
         let from = Some(Arc::clone(&self.context.own));
+        let room_id = self.reached(room_id);
         self.out.post(room_id, Mail::Asked { from, ask, message: InternalMessage::of(message) });
         AskId(ask)
     }
+
+    /// The room that is reached by an id. A fork reaches none: hosts answer its requests so.
+    fn reached<'i>(&self, room_id: &'i str) -> &'i str {
+        if self.context.fork.is_some() { NOWHERE } else { room_id }
+    }
 }
+
+/// The id of no room.
+const NOWHERE: &str = "-";

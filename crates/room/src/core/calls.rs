@@ -410,7 +410,12 @@ impl<R: Room> RoomCore<R> {
     }
 
     /// A player has lost the connection, or has one again.
-    fn connect(&mut self, player: PlayerId, is_connected: bool, out: &mut dyn RoomOutput) {
+    pub(super) fn connect(
+        &mut self,
+        player: PlayerId,
+        is_connected: bool,
+        out: &mut dyn RoomOutput,
+    ) {
         let player = self.number_of(player);
         // As long as they wait to join, the room does not hear of it.
         if let Some(waiting) = self.waiting.get_mut(&player) {
@@ -423,6 +428,9 @@ impl<R: Room> RoomCore<R> {
         }
         let player = seated.clone();
         self.context.round_trips.forget(player.id);
+        if self.context.fork.is_some() {
+            self.empty_since = self.is_deserted().then_some(self.context.now);
+        }
         self.act(out, |room, cx| {
             if is_connected {
                 room.returned(&player, cx);

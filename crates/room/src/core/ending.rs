@@ -149,7 +149,7 @@ impl<R: Room> RoomCore<R> {
         self.context.round_trips.forget(player.id);
         while self.context.replies.take_of(player.id).is_some() {}
         self.context.summary.players = self.seats.len() as u32;
-        if self.seats.is_empty() {
+        if self.is_deserted() {
             self.empty_since = Some(self.context.now);
         }
         Some(player)

@@ -221,6 +221,9 @@ impl<R: Room> RoomCore<R> {
         if let Some(saving) = saving {
             form.value(Part::Saving, &saving);
         }
+        if let Some(fork) = &context.fork {
+            form.value(Part::Fork, fork);
+        }
         if let Some(pending) = pending {
             form.value(Part::Pending, &pending);
         }

@@ -47,6 +47,9 @@ impl<R: Room> RoomCore<R> {
         entrant: Entrant,
         out: &mut dyn RoomOutput,
     ) -> Result<Admission> {
+        if let Some(id) = self.take_seat_of_fork(&entrant, out) {
+            return Ok(Admission::Seated(id));
+        }
         self.admit(&entrant)?;
         let id = self.new_player();
         let Entrant { link, format, name, user, claims, seat, .. } = entrant;
@@ -61,6 +64,27 @@ impl<R: Room> RoomCore<R> {
             Outcome::Waiting => Ok(Admission::Waiting(id)),
             Outcome::Refused(error) => Err(error),
         }
+    }
+
+    /// In a fork, gives someone the seat of the player of the same name, who has no connection.
+    fn take_seat_of_fork(
+        &mut self,
+        entrant: &Entrant,
+        out: &mut dyn RoomOutput,
+    ) -> Option<PlayerId> {
+        self.context.fork.as_ref()?;
+        let is_it = |player: &&Player| !player.is_connected && player.name == entrant.name;
+        let id = self.seats.iter().find(is_it)?.id;
+        let player = self.seats.get_mut(id)?;
+        (player.link, player.format) = (entrant.link, entrant.format);
+        self.connect(id, true, out);
+        Some(id)
+    }
+
+    /// Returns whether the room has no players. Those of a fork count if they are connected.
+    pub(super) fn is_deserted(&self) -> bool {
+        let is_fork = self.context.fork.is_some();
+        !self.seats.iter().any(|player| player.is_connected || !is_fork)
     }
 
     /// A number for a player. It is not used again even if the room refuses: its code may have

@@ -154,6 +154,10 @@ fn context<R: Room>(
     let name = |name: &str| R::NAMES.iter().copied().find(|known| *known == name);
     let replies = Replies::thaw(frozen.value(Part::Replies)?, seats, name);
     context.replies = replies.map_err(|why| frozen.refused(Part::Replies, why))?;
+    context.fork = match frozen.value(Part::Fork) {
+        Err(ThawError::Missing { .. }) => None,
+        fork => Some(fork?),
+    };
     let parts::Work { last, asks, lost } = frozen.value(Part::Work)?;
     if asks.len() + lost.len() > PENDING_MAX
         || asks.last_key_value().is_some_and(|(ask, _)| *ask > last)

@@ -20,6 +20,7 @@
 //! state is a [save](playfield_state::save). Parts from [`HOST_PARTS`] on belong to the host.
 
 mod error;
+mod fork;
 pub(crate) mod parts;
 
 use std::ops::Range;
@@ -28,6 +29,7 @@ use playfield_state::{Data, Format};
 use playfield_wire::DecodeError;
 
 pub use self::error::{FreezeError, InFlight, ThawError};
+pub use self::fork::{FORK_METADATA, ForkError, fork};
 use self::parts::{About, Part};
 use crate::Settings;
 

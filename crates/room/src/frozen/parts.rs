@@ -36,10 +36,12 @@ pub(crate) enum Part {
     /// Work in flight. Only of a room that is recorded: it goes on in a replay, which has the
     /// outcome.
     Pending = 15,
+    /// Only of a fork.
+    Fork = 17,
 }
 
 impl Part {
-    const ALL: [Self; 15] = [
+    const ALL: [Self; 16] = [
         Self::About,
         Self::Settings,
         Self::Clock,
@@ -55,6 +57,7 @@ impl Part {
         Self::State,
         Self::Slots,
         Self::Pending,
+        Self::Fork,
     ];
 
     pub(crate) fn name(self) -> &'static str {
@@ -74,6 +77,7 @@ impl Part {
             Self::State => "state",
             Self::Slots => "slots",
             Self::Pending => "pending",
+            Self::Fork => "fork",
         }
     }
 }
@@ -474,4 +478,11 @@ pub(crate) struct SaveInFlight {
     pub(crate) bytes: u64,
     pub(crate) changed_since: Option<Time>,
     pub(crate) asked: Vec<Message>,
+}
+
+/// The room is a fork.
+#[derive(Data, Clone, Debug)]
+pub(crate) struct Fork {
+    /// The recording, and the place in it.
+    pub(crate) of: String,
 }

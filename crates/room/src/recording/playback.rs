@@ -210,6 +210,34 @@ impl<'r> Playback<'r> {
     }
 }
 
+impl Recording {
+    /// Forks the room after so many inputs: see [`fork`](crate::frozen::fork). Returns the frozen
+    /// fork and the position.
+    ///
+    /// # Errors
+    /// If the recording lacks the input, is not valid, the room can't go on in this build, differs
+    /// there from what was recorded, or has ended.
+    pub fn fork(
+        &self,
+        room_type: &RoomType,
+        inputs: u64,
+        id: &str,
+        of: &str,
+    ) -> Result<(Vec<u8>, Position), ReplayError> {
+        let mut checked = Playback::new(self, room_type, Moment::Inputs(inputs))?;
+        checked.check()?;
+        if let Some(difference) = checked.difference
+            && difference.same_until.inputs < inputs
+        {
+            return Err(ReplayError::Differs(difference));
+        }
+        let mut replay = Replay::new(self, room_type)?;
+        replay.seek(Moment::Inputs(inputs))?;
+        let position = replay.position();
+        Ok((replay.fork(id, of)?, position))
+    }
+}
+
 /// Returns whether a message answers a request.
 fn answers(message: &Recorded, asked: &Recorded) -> bool {
     let RecordedKind::Message(_, request) = &asked.kind else { return false };

@@ -7,6 +7,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use playfield_state::{Format, PlayerId, differences, saved_as_json};
+use playfield_wire::ErrorCode;
 use playfield_wire::reader::Reader;
 use serde_json::Value;
 
@@ -16,8 +17,8 @@ use host::{Host, NoStore};
 use super::read::{Content, Part};
 use super::{Answer, Cursor, Entry, Input, Moment, Position, Recording};
 use crate::frozen::parts::Part as FrozenPart;
-use crate::frozen::{Frozen, ThawError};
-use crate::{AnyRoom, Link, RoomOutput, RoomType, Store, Thaw};
+use crate::frozen::{ForkError, Frozen, FrozenWriter, ThawError, fork};
+use crate::{AnyRoom, Error, Link, RoomOutput, RoomType, Store, Thaw};
 
 /// A room that runs from a recording: from its first keyframe, input by input.
 pub struct Replay<'r, T: AnyRoom + ?Sized = dyn AnyRoom> {
@@ -153,6 +154,21 @@ impl<'r, T: AnyRoom + ?Sized> Replay<'r, T> {
             return Ok(Value::Null);
         }
         saved_as_json(&whole).map_err(|error| self.invalid(error.to_string()))
+    }
+
+    /// A [fork](crate::frozen::fork) of the room as it is, frozen, with this id: `of` says what it
+    /// is a fork of.
+    ///
+    /// # Errors
+    /// If the room has ended or ends.
+    pub fn fork(&mut self, id: &str, of: &str) -> Result<Vec<u8>, ReplayError> {
+        let why = Error::new(ErrorCode::RoomClosed, "the room is forked");
+        let mut out = Host { answers: Vec::new(), question: 0, out: None };
+        let mut form = FrozenWriter::new();
+        let frozen = self.room.freeze_after(self.position.at, &why, &mut form, &mut out);
+        let frozen = frozen.and_then(|()| form.finish()).map_err(ForkError::from);
+        let forked = frozen.and_then(|frozen| Ok(fork(&Frozen::read(&frozen)?, id, of)?));
+        forked.map_err(ReplayError::Fork)
     }
 
     /// Runs until a moment. To go back, or far on, it begins at a keyframe.

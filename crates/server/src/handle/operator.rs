@@ -11,6 +11,7 @@ use playfield_wire::ErrorCode;
 use playfield_wire::schema::RoomSchema;
 use playfield_wire::tree::TreeWriter;
 use serde_json::Value;
+use tokio::sync::oneshot::Receiver;
 use tokio::time::{Instant, timeout_at};
 
 use super::NodeHandle;
@@ -282,13 +283,18 @@ impl<'a> Operator<'a> {
         let (id, shard) = self.node.place(room_id)?;
         let (answer, answered) = Answering::new();
         self.node.post(shard, mail(id, answer))?;
-        match tokio::time::timeout(ANSWER_WITHIN, answered).await {
-            Ok(Ok(answer)) => answer,
-            Ok(Err(_)) => Err(crate::asks::shard_failed(shard)),
-            Err(_) => {
-                let text = format!("shard {shard}, where the room is, did not answer within 5 s");
-                Err(Error::new(ErrorCode::Timeout, text))
-            }
+        answer_of(shard, answered).await
+    }
+}
+
+/// Waits for a shard's answer.
+pub(super) async fn answer_of<T>(shard: u16, answered: Receiver<Result<T>>) -> Result<T> {
+    match tokio::time::timeout(ANSWER_WITHIN, answered).await {
+        Ok(Ok(answer)) => answer,
+        Ok(Err(_)) => Err(crate::asks::shard_failed(shard)),
+        Err(_) => {
+            let text = format!("shard {shard}, where the room is, did not answer within 5 s");
+            Err(Error::new(ErrorCode::Timeout, text))
         }
     }
 }

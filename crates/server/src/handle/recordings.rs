@@ -3,16 +3,21 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use playfield_room::frozen::Frozen;
 use playfield_room::recording::{
     About, End, Excerpt, ExcerptOf, Found, Position, Recording, ReplayError, Search,
 };
-use playfield_room::{Error, Result, RoomType};
+use playfield_room::{AnyRoom, Error, Link, Result, RoomType, Thaw};
 use playfield_wire::ErrorCode;
 use tokio::time::timeout;
 
-use super::operator::Operator;
+use super::operated::Answering;
+use super::operator::{Operator, answer_of};
+use crate::directory::Plan;
 use crate::node::Node;
 use crate::recordings::{RecordingFile, RecordingSource};
+use crate::room_id::RoomId;
+use crate::shard::mail::ShardMail;
 
 /// The time that a replay waits for others.
 const WAIT: Duration = Duration::from_secs(5);
@@ -20,6 +25,19 @@ const WAIT: Duration = Duration::from_secs(5);
 const FRAMES_WITHIN: Duration = Duration::from_secs(1);
 /// The time for which a recording is searched, before the asker is told how far that was.
 const SEARCH_WITHIN: Duration = Duration::from_secs(2);
+
+/// The link of players who are not connected.
+const NOBODY: Link = Link(u64::MAX);
+
+/// A fork of a recorded room, which is to go on in a shard.
+pub(crate) struct Forked {
+    pub(crate) id: RoomId,
+    pub(crate) room_type: u16,
+    pub(crate) room: Box<dyn AnyRoom>,
+    /// The position of the recording at which it was forked.
+    pub(crate) position: Position,
+    pub(crate) answer: Answering<()>,
+}
 
 /// A recording of a room, as a whole.
 #[derive(Clone, Debug)]
@@ -102,6 +120,60 @@ impl Operator<'_> {
             search.run(recording, room_type, &mut || began.elapsed() < SEARCH_WITHIN)
         })
         .await
+    }
+
+    /// Forks a recorded room: a [fork](playfield_room::frozen::fork) goes on in this node from where
+    /// the room was after so many inputs. Returns its id.
+    ///
+    /// # Errors
+    /// As [`excerpt`](Self::excerpt); `bad_payload`, too, if the room differs there from what was
+    /// recorded, or had ended; `limit` or `busy` if the node takes no more rooms.
+    pub async fn fork(&self, source: RecordingSource, inputs: u64) -> Result<String> {
+        let mut random = [0; 10];
+        getrandom::fill(&mut random).expect("the system's random source worked at the start");
+        let id = RoomId::from_random(random);
+        let of = format!("{} input {inputs}", source.file);
+        let (room, position, name) = self
+            .replayed(source, move |recording, room_type, _| {
+                let (frozen, position) = recording.fork(room_type, inputs, &id.to_string(), &of)?;
+                let thawed = Frozen::read(&frozen).and_then(|frozen| {
+                    let link = &mut |_| NOBODY;
+                    (room_type.thaw)(Thaw { frozen: &frozen, store: None, link })
+                });
+                let room = thawed.map_err(|error| ReplayError::Fork(error.into()))?;
+                Ok((room, position, room_type.name.clone()))
+            })
+            .await?;
+        let node = &self.node.node;
+        let room_type = node.room_type(&name).expect("the node has it");
+        if position.at > self.node.now() {
+            let text = format!("the room is {:?} old: that is too old for a fork", position.at);
+            return Err(Error::new(ErrorCode::Refused, text));
+        }
+        // A type has at most 1,000 ticks per second.
+        if position.tick / 1_000 > position.at.as_secs() + 1 {
+            let text = format!("the room can't have had {} ticks", position.tick);
+            return Err(Error::new(ErrorCode::BadPayload, text));
+        }
+        let settings = &node.room_types[usize::from(room_type)].settings;
+        let choice = node.directory.plan(&Plan {
+            id,
+            room_type,
+            key: None,
+            criteria: Vec::new(),
+            seats: 0,
+            waiting_max: settings.joins_waiting_max,
+            capacity: room.summary().capacity,
+            private: true,
+            shard: 0,
+        })?;
+        let (answer, answered) = Answering::new();
+        let forked = Forked { id, room_type, room, position, answer };
+        if let Err(error) = self.node.post(choice.shard, ShardMail::Fork(Box::new(forked))) {
+            node.directory.remove(id);
+            return Err(error);
+        }
+        answer_of(choice.shard, answered).await.map(|()| id.to_string())
     }
 
     /// Reads a recording, and does something with it.

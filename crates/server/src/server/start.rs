@@ -16,7 +16,7 @@ use super::running::{Running, Stopper, Word};
 use super::{OnStart, Server, ServiceAt, named};
 use crate::addresses::Addresses;
 use crate::auth::{Admitting, Guests};
-use crate::clock::Clock;
+use crate::clock::{BEGIN, Clock};
 use crate::config::Descriptors;
 use crate::control::Control;
 use crate::entropy::Entropy;
@@ -94,7 +94,7 @@ fn start_as(mut server: Server, mut successor: Option<&mut Successor>) -> io::Re
             .map_err(|error| named("threads.descriptors", &error))?;
     let (handover, handed) = Handover::new();
     let shared = Arc::new(SharedRuntime {
-        clock: Clock::start(server.pace, inherited.now()),
+        clock: Clock::start(server.pace, inherited.now().max(BEGIN)),
         rooms_addr: open.rooms_addr,
         tls,
         tables,

@@ -156,6 +156,7 @@ impl Shard {
             ShardMail::Search(search) => self.host.search(&mut below!(self), *search),
             ShardMail::Inspect(inspect) => self.host.inspect(&mut below!(self), *inspect),
             ShardMail::Capture(capturing) => self.host.capture(&mut below!(self), *capturing),
+            ShardMail::Fork(forked) => self.host.fork(&mut below!(self), *forked),
             ShardMail::Operate(operate) => self.host.operate(&mut below!(self), *operate),
             ShardMail::Reserve { room, who, wait, answers } => {
                 self.host.reserve_from_outside(&mut below!(self), room, who, wait, answers);

@@ -2,7 +2,8 @@
 
 use std::fmt;
 
-use crate::frozen::ThawError;
+use super::Difference;
+use crate::frozen::{ForkError, ThawError};
 
 /// The reason why a recording can't be run.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,6 +20,10 @@ pub enum ReplayError {
         /// The reason.
         error: ThawError,
     },
+    /// The room differs from what was recorded.
+    Differs(Box<Difference>),
+    /// The room can't be forked there.
+    Fork(ForkError),
     /// A block is not what it should be, though its checksum is right.
     Invalid {
         /// The number of the block.
@@ -62,6 +67,8 @@ impl fmt::Display for ReplayError {
             Self::Thaw { block, at, error } => {
                 write!(f, "the room in block {block}, at byte {at}, can't go on here: {error}")
             }
+            Self::Differs(difference) => difference.fmt(f),
+            Self::Fork(error) => write!(f, "the room can't be forked there: {error}"),
             Self::Invalid { block, at, why } => {
                 write!(f, "block {block}, at byte {at}, is not valid: {why}")
             }

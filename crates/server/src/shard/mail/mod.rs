@@ -21,6 +21,7 @@ use crate::channel::Publication;
 use crate::founding::Founding;
 use crate::handle::operated::{Inspect, Operate, Search, Survey};
 use crate::handle::profile::Capturing;
+use crate::handle::recordings::Forked;
 use crate::room_id::RoomId;
 use crate::shard::keys::{ConnectionKey, RoomKey, Seat};
 use crate::shard::mail::channel::ChannelMail;
@@ -59,6 +60,8 @@ pub(crate) enum ShardMail {
     Search(Box<Search>),
     /// To the room's shard: an operator does something to a room.
     Operate(Box<Operate>),
+    /// To the shard of a new room: it is a fork of a recorded one.
+    Fork(Box<Forked>),
     /// To the room's shard: a seat is to be reserved, and the request from outside with this number
     /// answered.
     Reserve { room: RoomId, who: SeatFor, wait: Duration, answers: u64 },

@@ -10,13 +10,16 @@ use crate::handle::operated::{
     FoundPlayer, Inspect, Inspection, Match, Operate, RoomCost, RoomLoad, Search, Survey,
 };
 use crate::handle::profile::Capturing;
+use crate::handle::recordings::Forked;
 use crate::room_id::RoomId;
 use crate::shard::keys::RoomKey;
 use crate::shard::rooms::Hosted;
 use crate::shard::rooms::capture::{Capture, Captured};
+use crate::shard::rooms::founding::shutting_down;
 use crate::shard::rooms::host::{Below, RoomHost};
 use crate::shard::rooms::lateness::Cost;
 use crate::shard::rooms::traffic::{Bytes, Sample};
+use crate::shard::work::Founder;
 
 impl RoomHost {
     pub(in crate::shard) fn inspect(&mut self, below: &mut Below<'_>, inspect: Inspect) {
@@ -136,6 +139,19 @@ impl RoomHost {
             done.unwrap_or_else(|| Err(not_found(room)))
         });
         answer.answer(done);
+    }
+
+    /// Lets a fork of a recorded room go on here.
+    pub(in crate::shard) fn fork(&mut self, below: &mut Below<'_>, forked: Forked) {
+        let Forked { id, room_type, room, position, answer } = forked;
+        if below.env.is_shutting_down {
+            below.env.node.directory.remove(id);
+            return answer.answer(Err(shutting_down()));
+        }
+        let (of, before) = ((id, room_type), (position.at, position.tick));
+        let key = self.take_in(below, of, room, Founder::Program, before);
+        self.call(below, key, |room, at, out| room.moved(at, out));
+        answer.answer(Ok(()));
     }
 
     fn room_to_operate(&self, id: RoomId) -> Result<RoomKey> {

@@ -115,6 +115,17 @@ impl Beat {
         Some(Self { hz, first, next: 1 })
     }
 
+    /// The same times, as those that follow so many others.
+    pub(crate) fn after(self, others: u64) -> Self {
+        let passed = u128::from(others) * 1_000_000_000 / u128::from(self.hz);
+        let passed = Duration::from_nanos(u64::try_from(passed).unwrap_or(u64::MAX));
+        Self {
+            first: self.first.saturating_sub(passed),
+            next: self.next.saturating_add(others),
+            ..self
+        }
+    }
+
     /// The rate, the first time, and the number of the next one.
     pub(crate) fn parts(self) -> (u32, Duration, u64) {
         (self.hz, self.first, self.next)

@@ -52,23 +52,35 @@ impl RoomHost {
             log::error!("a room of the type {:?} panicked while it was created", room_type.name);
             Err(Error::new(ErrorCode::RoomFailed, "the room failed while it was created"))
         })?;
-        let room = below.env.node.record(room, id, spec.room_type);
+        Ok(self.take_in(below, (id, spec.room_type), room, founder, (Duration::ZERO, 0)))
+    }
 
-        let phase = self.schedule.phase();
+    /// Takes in a room that the directory expects. It has existed for this time, and had so many
+    /// ticks.
+    pub(super) fn take_in(
+        &mut self,
+        below: &mut Below<'_>,
+        (id, room_type): (RoomId, u16),
+        room: Box<dyn AnyRoom>,
+        founder: Founder,
+        (age, ticks): (Duration, u64),
+    ) -> RoomKey {
+        let room = below.env.node.record(room, id, room_type);
+        let (phase, now) = (self.schedule.phase(), below.env.now);
         below.env.node.directory.publish(id, room.summary());
         let hosted = Hosted::new(Made {
             id,
-            room_type: spec.room_type,
-            created: below.env.now,
+            room_type,
+            created: now.saturating_sub(age),
             // It would tell this room from an earlier one with its id; clients treat it
             // as opaque.
             epoch: (below.env.entropy.number() >> 32) + 1,
-            ticks: Beat::new(room.tick_hz(), phase, below.env.now),
-            syncs: Beat::new(room.sync_hz(), phase, below.env.now),
+            ticks: Beat::new(room.tick_hz(), phase, now).map(|beat| beat.after(ticks)),
+            syncs: Beat::new(room.sync_hz(), phase, now),
             founder,
             room,
         });
-        Ok(self.host(hosted))
+        self.host(hosted)
     }
 
     /// Takes in a room that the directory knows of.
