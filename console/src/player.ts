@@ -28,6 +28,9 @@ interface Shown {
 
 const NOTHING: Shown = { steps: [], place: 0, isExact: true, isOver: false };
 
+/** What plays it, and the moment that is shown. */
+export type Player = ReturnType<typeof usePlayer>;
+
 export function usePlayer(
   file: string,
   room: string,

@@ -4,13 +4,16 @@ import { useEffect, useRef, useState } from "preact/hooks";
 
 import * as api from "./api.js";
 import { Changes } from "./changes.js";
-import { marksOf, type Step } from "./excerpt.js";
+import { Differs, FirstDifference } from "./differs.js";
+import { marksOf } from "./excerpt.js";
+import { Fork } from "./fork.js";
 import { Heading } from "./heading.js";
 import { Inputs } from "./inputs.js";
-import { usePlayer } from "./player.js";
+import { Jumps } from "./jumps.js";
+import { type Player, usePlayer } from "./player.js";
 import { moment, recordingLink } from "./recordings.js";
 import { useSchema } from "./room.js";
-import type { Schema } from "./schema.js";
+import { Seen } from "./seen.js";
 import { Tree } from "./tree.js";
 import { bytes, clock, span } from "./units.js";
 
@@ -124,7 +127,8 @@ function Played({ file, room, input, seen, facts }: RecordingProps & { facts: ap
       <p class="bad" role="alert">
         {player.refused}
       </p>
-      {difference && <Differs of={difference} facts={facts} go={player.go} />}
+      <FirstDifference file={file} room={room} facts={facts} go={player.go} />
+      {difference && <Differs of={difference} go={player.go} />}
       {step ? (
         <div class="columns">
           <div>
@@ -151,7 +155,14 @@ function Played({ file, room, input, seen, facts }: RecordingProps & { facts: ap
               />
             )}
           </div>
-          <Seen step={step} viewer={viewer} see={setViewer} schema={schema} steps={steps} place={place} />
+          <Seen
+            step={step}
+            steps={steps}
+            place={place}
+            viewer={viewer}
+            see={setViewer}
+            schema={schema}
+          />
         </div>
       ) : (
         player.refused === "" && !difference && <p role="status">Loading…</p>
@@ -159,8 +170,6 @@ function Played({ file, room, input, seen, facts }: RecordingProps & { facts: ap
     </>
   );
 }
-
-type Player = ReturnType<typeof usePlayer>;
 
 function Slider({ facts, player }: { facts: api.Recording; player: Player }) {
   const { first, last } = facts;
@@ -240,202 +249,5 @@ function Tick({ player }: { player: Player }) {
         Tick <input ref={input} type="number" min={0} value={step?.tick ?? 0} class="tick" />
       </label>
     </form>
-  );
-}
-
-interface ForkProps {
-  file: string;
-  room: string;
-  step: Step;
-  /** The player whose seat is to be taken. */
-  name: string;
-}
-
-/** Lets the room go on from here, as a room of its own, in the playground. */
-function Fork({ file, room, step, name }: ForkProps) {
-  const [refused, setRefused] = useState("");
-  const fork = async (): Promise<void> => {
-    try {
-      const forked = await api.fork(file, room, step.input);
-      const as = name === "" ? "" : `/${encodeURIComponent(name)}`;
-      location.hash = `playground/${forked}${as}`;
-    } catch (error) {
-      setRefused((error as Error).message);
-    }
-  };
-  return (
-    <div class="actions">
-      <button disabled={step.state === null} onClick={() => void fork()}>
-        Fork here
-      </button>
-      <span class="dim">
-        A room of its own goes on from this moment in the playground
-        {name === "" ? "" : <>, as {name.slice(0, 40)}</>}.
-      </span>
-      <span class="bad" role="alert">
-        {refused}
-      </span>
-    </div>
-  );
-}
-
-const JUMPS: Record<string, string> = {
-  input: "input",
-  error: "error",
-  internal: "internal error",
-  change: "change of a field",
-};
-
-function Jumps({ player, viewer }: { player: Player; viewer: number | null }) {
-  const [kind, setKind] = useState<api.Search["for"]>("input");
-  const [isOwn, setOwn] = useState(false);
-  const { followed, follow } = player;
-  useEffect(() => {
-    if (followed !== "") setKind("change");
-  }, [followed]);
-  const jump = (back: boolean): void =>
-    player.search({
-      back,
-      for: kind,
-      ...(kind === "input" && isOwn ? { player: viewer } : {}),
-      ...(kind === "change" ? { path: followed, as: isOwn ? viewer : null } : {}),
-    });
-  const own = kind === "input" ? "of the player" : kind === "change" ? "in the player's view" : "";
-  return (
-    <form class="actions" onSubmit={(event) => (event.preventDefault(), jump(false))}>
-      <label>
-        Jump to the next{" "}
-        <select
-          value={kind}
-          onChange={(event) => setKind(event.currentTarget.value as api.Search["for"])}
-        >
-          {Object.entries(JUMPS).map(([kind, text]) => (
-            <option value={kind}>{text}</option>
-          ))}
-        </select>
-      </label>
-      {kind === "change" && (
-        <label>
-          Field{" "}
-          <input
-            value={followed}
-            placeholder="/players/1/score"
-            onInput={(event) => follow(event.currentTarget.value)}
-          />
-        </label>
-      )}
-      {own !== "" && viewer !== null && (
-        <label>
-          <input
-            type="checkbox"
-            checked={isOwn}
-            onChange={(event) => setOwn(event.currentTarget.checked)}
-          />{" "}
-          {own}
-        </label>
-      )}
-      <button type="button" onClick={() => jump(true)}>
-        Previous
-      </button>
-      <button>Next</button>
-      <span role="status">{player.said}</span>
-    </form>
-  );
-}
-
-interface DiffersProps {
-  of: api.Difference;
-  facts: api.Recording;
-  go: Player["go"];
-}
-
-/** Where this build does otherwise than the one that recorded it. */
-function Differs({ of, go }: DiffersProps) {
-  const { same_until: same } = of;
-  return (
-    <div class="bad differs" role="note">
-      <p>
-        Differs from here: after {clock(same.at_ms)}, tick {same.tick}, input {same.input}. This
-        build does otherwise than the one that recorded it, so what follows is not shown, up to the
-        next keyframe.{" "}
-        <button onClick={() => go({ input: same.input })}>To where it is the same</button>
-      </p>
-      <pre>{of.text}</pre>
-    </div>
-  );
-}
-
-interface SeenProps {
-  step: Step;
-  steps: Step[];
-  place: number;
-  viewer: number | null;
-  see: (viewer: number | null) => void;
-  schema: Schema | null;
-}
-
-/** What a player saw, and was sent. */
-function Seen({ step, steps, place, viewer, see, schema }: SeenProps) {
-  const frame = step.frame;
-  const gone = viewer !== null && !step.seats.some((seat) => seat.id === viewer);
-  const sent = steps
-    .slice(Math.max(0, place - 50), place + 1)
-    .flatMap(({ frame }) => frame?.messages ?? [])
-    .filter(({ direction, player }) => direction === "out" && player === viewer)
-    .reverse();
-  return (
-    <div>
-      <h2>
-        <label>
-          What{" "}
-          <select
-            value={viewer ?? ""}
-            onChange={(event) => {
-              const { value } = event.currentTarget;
-              see(value === "" ? null : Number(value));
-            }}
-          >
-            <option value="">a player</option>
-            {gone && <option value={viewer}>player {viewer}</option>}
-            {step.seats.map(({ id, name }) => (
-              <option value={id}>
-                {id} {name.slice(0, 40)}
-              </option>
-            ))}
-          </select>{" "}
-          saw
-        </label>
-      </h2>
-      {viewer === null ? (
-        <p class="dim">Choose a player.</p>
-      ) : step.view === null ? (
-        <p class="dim">This player is not in the room.</p>
-      ) : (
-        <Tree
-          value={step.view}
-          type={schema?.state}
-          label="What the player saw"
-          marks={marksOf(frame?.view_changes ?? [])}
-        />
-      )}
-      {viewer !== null && (
-        <>
-          <h2>Sent to the player</h2>
-          <ul class="log" aria-label="Sent to the player" tabIndex={0}>
-            {sent.map(({ number, kind, name, request, value }) => (
-              <li key={number} class="out">
-                <bdi>
-                  {`${kind} ${name ?? ""}${request === null ? "" : ` #${request}`} ${JSON.stringify(value)}`.slice(
-                    0,
-                    300,
-                  )}
-                </bdi>
-              </li>
-            ))}
-          </ul>
-          {sent.length === 0 && <p class="dim">Nothing in the last inputs but patches.</p>}
-        </>
-      )}
-    </div>
   );
 }

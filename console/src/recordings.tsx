@@ -54,7 +54,7 @@ export function Recordings({ find: first }: { find: string }) {
         </p>
       )}
       {value && value.count > 0 && (
-        <div class="wide" role="region" aria-label="Recordings" tabIndex={0}>
+        <div class="wide" role="region" aria-label="The list" tabIndex={0}>
           <table>
             <thead>
               <tr>

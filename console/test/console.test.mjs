@@ -7,6 +7,7 @@ import { join } from "node:path";
 import { after, before, test } from "node:test";
 
 import axe from "axe-core";
+import { transformWithEsbuild } from "vite";
 
 import { launch, open, root } from "../../sdk/typescript/test/browser/chromium.mjs";
 import { showcase } from "./showcase.mjs";
@@ -15,23 +16,26 @@ import { showcase } from "./showcase.mjs";
 const PATIENCE = 30_000;
 const HOSTILE = ["<img src=x onerror=alert(1)>", "שלום (evil) עולם", "x".repeat(60)];
 
-let served, browser, folder;
+/** Two nodes: rooms of the second can be recorded. */
+let served, recorder, browser, folder;
 before(async () => {
   folder = await mkdtemp(join(tmpdir(), "playfield-recordings-"));
-  served = await showcase({ env: { PLAYFIELD_RECORDINGS_FOLDER: folder } });
+  served = await showcase();
+  recorder = await showcase({ env: { PLAYFIELD_RECORDINGS_FOLDER: folder } });
   browser = await launch();
 });
 after(async () => {
   await browser?.close();
   await served?.stop();
+  await recorder?.stop();
   await rm(folder, { recursive: true, force: true });
 });
 
-const client = (name) => served.client(name);
+const client = (name, node = served) => node.client(name);
 
 /** A page of the console that must not complain. */
-async function page(path = "", options = {}) {
-  const opened = await open(browser, `${served.console}${path}`, options);
+async function page(path = "", options = {}, node = served) {
+  const opened = await open(browser, `${node.console}${path}`, options);
   opened.page.setDefaultTimeout(PATIENCE);
   opened.check = () => {
     assert.deepEqual(opened.errors, []);
@@ -173,33 +177,40 @@ test("each view has a title, the focus goes with it, and what is no view says so
   check();
 });
 
-/** A recorded game at a counter, in which ann adds 1 to 5, and 3 too much. Returns its address. */
-async function recorded() {
-  const ann = await client("ann").create("counter");
-  await client("bob").joinById(ann.id);
+/** Records a room while something is done. Returns the address of the recording. */
+async function record({ id: room }, play) {
   const act = async (records) =>
-    fetch(`${served.console}api/rooms/${ann.id}/record`, {
+    fetch(`${recorder.console}api/rooms/${room}/record`, {
       method: "POST",
       headers: { "x-playfield-console": "1" },
       body: JSON.stringify({ records }),
     });
   await act(true);
-  for (const step of [1, 2, 3, 4, 5]) {
-    await ann.request("Add", step);
-    await new Promise((resolve) => setTimeout(resolve, 100));
-  }
-  await ann.request("Add", "9223372036854775807").catch(() => {});
+  await play();
   await act(false);
-  const listed = `${served.console}api/recordings?find=${ann.id}`;
   for (;;) {
-    const { recordings } = await (await fetch(listed)).json();
-    if (recordings[0]?.end) return { room: ann.id, file: recordings[0].file };
+    const listed = await fetch(`${recorder.console}api/recordings?find=${room}`);
+    const { recordings } = await listed.json();
+    if (recordings[0]?.end) return { room, file: recordings[0].file };
   }
 }
 
+/** A recorded game at a counter, in which ann adds 1 to 5, and then too much. */
+async function recorded() {
+  const ann = await client("ann", recorder).create("counter");
+  await client("bob", recorder).joinById(ann.id);
+  return record(ann, async () => {
+    for (const step of [1, 2, 3, 4, 5]) {
+      await ann.request("Add", step);
+      await new Promise((resolve) => setTimeout(resolve, 100));
+    }
+    await assert.rejects(ann.request("Add", "9223372036854775807"));
+  });
+}
+
 test("a room is recorded by a button, and its recording is in the list", async () => {
-  const ann = await client("ann").create("counter");
-  const { page: tab, check } = await page(`#room/${ann.id}`);
+  const ann = await client("ann", recorder).create("counter");
+  const { page: tab, check } = await page(`#room/${ann.id}`, {}, recorder);
   await tab.getByRole("button", { name: "Record" }).click();
   await ann.request("Add", 1);
   await tab.getByRole("button", { name: "Stop recording" }).click();
@@ -215,7 +226,7 @@ test("a room is recorded by a button, and its recording is in the list", async (
 
 test("a recording shows any moment, who did what, and what a player saw", async () => {
   const { room, file } = await recorded();
-  const { page: tab, check } = await page(`#recording/${file}/${room}`);
+  const { page: tab, check } = await page(`#recording/${file}/${room}`, {}, recorder);
   const state = tab.getByRole("tree", { name: "The server's state" });
   const value = (tree) =>
     tree.getByRole("treeitem").filter({ hasText: "value" }).locator(".leaf").last().innerText();
@@ -258,7 +269,7 @@ test("a recording shows any moment, who did what, and what a player saw", async 
   // The address leads there.
   const address = tab.url();
   assert.match(address, new RegExp(`#recording/${file}/${room}/[1-9][0-9]*/2$`));
-  const { page: other, check: checkOther } = await page(new URL(address).hash);
+  const { page: other, check: checkOther } = await page(new URL(address).hash, {}, recorder);
   await other.locator("[aria-current=step]").getByText("the counter would overflow").waitFor();
   await other.getByRole("tree", { name: "What the player saw" }).waitFor();
   checkOther();
@@ -278,12 +289,60 @@ test("a recording shows any moment, who did what, and what a player saw", async 
   check();
 });
 
+test("the steps of an excerpt are the states of the node", async () => {
+  const source = await readFile(`${root}console/src/excerpt.ts`, "utf8");
+  const { code } = await transformWithEsbuild(source, "excerpt.ts", { sourcemap: false });
+  const url = `data:text/javascript;base64,${Buffer.from(code).toString("base64")}`;
+  const { stepsOf } = await import(url);
+  const ann = await client("ann", recorder).create("table"),
+    bob = await client("bob", recorder).joinById(ann.id);
+  const { room, file } = await record(ann, async () => {
+    // Cards leave the middle of a hand, and tricks leave the table.
+    for (const place of [2, 0, 1]) {
+      await ann.request("Play", { place });
+      await bob.request("Play", { place });
+    }
+  });
+  const frames = async (query) =>
+    (await fetch(`${recorder.console}api/recordings/${file}/${room}/frames?as=1&${query}`)).json();
+  const steps = stepsOf(await frames("at_ms=0&count=1000"));
+  assert.ok(steps.some(({ frame }) => frame?.changes.some(({ kind }) => kind === "left")));
+  assert.ok(steps.length >= 10, `${steps.length} steps`);
+  for (const { input, state, view } of steps) {
+    const { begin } = await frames(`input=${input}&count=0`);
+    assert.deepEqual([begin.state, begin.view], [state, view], `input ${input}`);
+  }
+});
+
+test("a fork goes on in the playground, and a player's seat is taken by the name", async () => {
+  const { room, file } = await recorded();
+  const { page: tab, check } = await page(`#recording/${file}/${room}`, {}, recorder);
+  const next = tab.getByRole("button", { name: "Next", exact: true });
+  const present = tab.locator("[aria-current=step]");
+  for (const input of ["join ann", "join bob", "ann: Add 1", "ann: Add 2"]) {
+    await next.click();
+    await present.getByText(input).waitFor();
+  }
+  await tab.getByRole("combobox", { name: /What/ }).selectOption({ label: "1 ann" });
+  await tab.getByRole("button", { name: "Fork here" }).click();
+  await tab.getByRole("heading", { name: "Playground" }).waitFor();
+  await tab.getByRole("button", { name: "Join" }).click();
+  await tab.locator(".log").getByText(/as player 1$/).waitFor();
+  const copy = tab.getByRole("tree", { name: "The copy" });
+  const value = copy.getByRole("treeitem").filter({ hasText: "value" }).locator(".leaf");
+  assert.equal(await value.innerText(), "3");
+  await tab.getByLabel("Value").fill("39");
+  await tab.getByRole("button", { name: "Send" }).click();
+  await value.getByText("42").waitFor();
+  check();
+});
+
 test("a damaged recording says where", async () => {
   const { room, file } = await recorded();
   const bytes = await readFile(join(folder, file));
   bytes[bytes.length - 10] ^= 4;
   await writeFile(join(folder, "damaged.rec"), bytes);
-  const { page: tab, check } = await page(`#recording/damaged.rec/${room}`);
+  const { page: tab, check } = await page(`#recording/damaged.rec/${room}`, {}, recorder);
   await tab.getByText(/The file is damaged.*block \d+, at byte \d+, is damaged/).waitFor();
   await tab.getByRole("tree", { name: "The server's state" }).waitFor();
   check();
@@ -488,7 +547,11 @@ async function views() {
         await tab.getByRole("button", { name: "Send" }).first().waitFor();
       },
     ],
-    recordings: ["#recordings", (tab) => tab.getByRole("rowheader").first().waitFor()],
+    recordings: [
+      "#recordings",
+      (tab) => tab.getByRole("rowheader").first().waitFor(),
+      recorder,
+    ],
     recording: [
       `#recording/${of.file}/${of.room}`,
       async (tab) => {
@@ -499,6 +562,7 @@ async function views() {
         await tab.getByRole("combobox", { name: /What/ }).selectOption({ label: "2 bob" });
         await tab.getByRole("tree", { name: "What the player saw" }).waitFor();
       },
+      recorder,
     ],
     settings: ["#settings", (tab) => tab.getByRole("rowheader").first().waitFor()],
     nothing: ["#nonsense", (tab) => tab.getByText("#nonsense").waitFor()],
@@ -507,8 +571,8 @@ async function views() {
 
 for (const colorScheme of ["light", "dark"]) {
   test(`axe finds nothing in any view, ${colorScheme}`, async () => {
-    for (const [name, [path, shown]] of Object.entries(await views())) {
-      const { page: tab, check } = await page(path, { colorScheme, bypassCSP: true });
+    for (const [name, [path, shown, node]] of Object.entries(await views())) {
+      const { page: tab, check } = await page(path, { colorScheme, bypassCSP: true }, node);
       await shown(tab);
       await tab.addScriptTag({ content: axe.source });
       const { violations } = await tab.evaluate(() => globalThis.axe.run());
@@ -522,8 +586,8 @@ for (const colorScheme of ["light", "dark"]) {
 
 test("no view scrolls sideways on a narrow screen", async () => {
   for (const width of [390, 320]) {
-    for (const [name, [path, shown]] of Object.entries(await views())) {
-      const { page: tab, check } = await page(path, { viewport: { width, height: 844 } });
+    for (const [name, [path, shown, node]] of Object.entries(await views())) {
+      const { page: tab, check } = await page(path, { viewport: { width, height: 844 } }, node);
       await shown(tab);
       const wider = await tab.evaluate(() =>
         [document.documentElement, ...document.querySelectorAll("main, .viewport, header, .row")]

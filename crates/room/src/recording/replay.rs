@@ -167,7 +167,7 @@ impl<'r, T: AnyRoom + ?Sized> Replay<'r, T> {
         let mut form = FrozenWriter::new();
         let frozen = self.room.freeze_after(self.position.at, &why, &mut form, &mut out);
         let frozen = frozen.and_then(|()| form.finish()).map_err(ForkError::from);
-        let forked = frozen.and_then(|frozen| Ok(fork(&Frozen::read(&frozen)?, id, of)?));
+        let forked = frozen.and_then(|frozen| fork(&Frozen::read(&frozen)?, id, of));
         forked.map_err(ReplayError::Fork)
     }
 

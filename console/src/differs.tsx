@@ -1,0 +1,64 @@
+/** Where this build does otherwise than the one that recorded a room. */
+
+import { useEffect, useState } from "preact/hooks";
+
+import * as api from "./api.js";
+import type { Player } from "./player.js";
+import { clock } from "./units.js";
+
+interface FirstDifferenceProps {
+  file: string;
+  room: string;
+  facts: api.Recording;
+  go: Player["go"];
+}
+
+/** Compares the whole recording, in the background, and says where it differs first. */
+export function FirstDifference({ file, room, facts, go }: FirstDifferenceProps) {
+  const [until, setUntil] = useState<number | undefined>(facts.first.input);
+  const [difference, setDifference] = useState<api.Difference | null>(null);
+  useEffect(() => {
+    if (until === undefined) return;
+    let isOver = false;
+    api.search(file, room, { from: until, back: false, for: "difference" }).then(
+      (found) => {
+        if (isOver) return;
+        setDifference(found.difference ?? null);
+        setUntil(found.until);
+      },
+      // What is asked for next says why.
+      () => {},
+    );
+    return () => void (isOver = true);
+  }, [file, room, until]);
+  if (!difference) return null;
+  const { same_until: same } = difference;
+  return (
+    <p class="bad" role="note">
+      This build does otherwise than the one that recorded it, first after {clock(same.at_ms)}, tick{" "}
+      {same.tick}, input {same.input}.{" "}
+      <button onClick={() => go({ input: same.input })}>Go there</button>
+    </p>
+  );
+}
+
+interface DiffersProps {
+  of: api.Difference;
+  go: Player["go"];
+}
+
+/** Says that what follows is not known to have been so. */
+export function Differs({ of, go }: DiffersProps) {
+  const { same_until: same } = of;
+  return (
+    <div class="bad differs" role="note">
+      <p>
+        Differs from here: after {clock(same.at_ms)}, tick {same.tick}, input {same.input}. This
+        build does otherwise than the one that recorded it, so what follows is not shown, up to the
+        next keyframe.{" "}
+        <button onClick={() => go({ input: same.input })}>To where it is the same</button>
+      </p>
+      <pre>{of.text}</pre>
+    </div>
+  );
+}
