@@ -152,6 +152,8 @@ export interface Frame extends Position {
   view_changes: Change[];
   gap: string | null;
   error: boolean;
+  /** The errors that no player was told. */
+  unheard: string[];
   /** If they are others than before. */
   seats?: Seat[];
 }

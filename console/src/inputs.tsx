@@ -45,22 +45,21 @@ export function Inputs({ steps, place, schema, nameOf, go }: InputsProps) {
 type LineProps = Pick<InputsProps, "schema" | "nameOf"> & { step: Step };
 
 function Line({ step, schema, nameOf }: LineProps) {
-  const { inputs, more_inputs: more, messages, changes, gap, error } = step.frame!;
-  const told = inputs.length > 1 ? inputs.filter(({ kind }) => !CLOCK.has(kind)) : inputs;
-  const errors = messages.filter(({ kind }) => kind === "error");
-  const left = inputs.length - told.length + more + Math.max(0, told.length - INPUTS_MAX);
+  const { inputs, more_inputs: more, messages, changes, gap, error, unheard } = step.frame!;
+  const named = inputs.length > 1 ? inputs.filter(({ kind }) => !CLOCK.has(kind)) : inputs;
+  const told = messages.filter(({ kind }) => kind === "error");
+  const errors = [...told.map(({ name, value }) => `${name}: ${String(value)}`), ...unheard];
+  const left = inputs.length - named.length + more + Math.max(0, named.length - INPUTS_MAX);
   return (
     <>
-      {told.slice(0, INPUTS_MAX).map((input) => (
+      {named.slice(0, INPUTS_MAX).map((input) => (
         <bdi class="input">{text(input, messages, schema, nameOf)}</bdi>
       ))}
       {left > 0 && <span class="dim">{left === 1 ? "1 more" : `${left} more`} </span>}
       {gap !== null && <span class="bad">Inputs are missing: {gap}. </span>}
       {error &&
-        (errors.length > 0 ? errors : [null]).map((error) => (
-          <bdi class="bad">
-            {error ? `${error.name}: ${String(error.value).slice(0, TEXT_LENGTH)}` : "an error"}{" "}
-          </bdi>
+        (errors.length > 0 ? errors : ["the room failed"]).map((error) => (
+          <bdi class="bad">{error.slice(0, TEXT_LENGTH)} </bdi>
         ))}
       {changes.length > 0 && (
         <span class="badge">

@@ -209,6 +209,7 @@ fn frame(of: &Frame, messages: Vec<Value>) -> Value {
     shown["view_changes"] = of.view_changes.iter().map(change).collect();
     shown["gap"] = json!(of.gap);
     shown["error"] = json!(of.has_error);
+    shown["unheard"] = json!(of.unheard);
     if let Some(players) = &of.players {
         shown["seats"] = players.iter().map(seat).collect();
     }

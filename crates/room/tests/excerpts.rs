@@ -329,3 +329,42 @@ fn a_gap_is_a_frame_of_its_own() {
     assert_eq!(excerpt.frames.last().unwrap().position, recording.last().unwrap());
     assert!(excerpt.is_over && excerpt.is_verified);
 }
+
+#[test]
+fn a_moment_behind_damage_is_shown_and_one_in_it_is_refused() {
+    let bytes = counted(Duration::from_secs(1));
+    let whole = Recording::read(&bytes).unwrap();
+    let keyframes = whole.keyframe_positions();
+    let (lost, found) = (keyframes[2], keyframes[3]);
+    // Flips a bit of a block of inputs: each one in turn, until what is lost is what follows a
+    // keyframe.
+    let damaged = (0..bytes.len()).find_map(|at| {
+        let mut flipped = bytes.clone();
+        flipped[at] ^= 1;
+        let recording = Recording::read(&flipped).ok()?;
+        let [(position, _)] = recording.gaps()[..] else { return None };
+        let is_it = position == found && recording.keyframe_positions() == keyframes;
+        is_it.then_some(recording)
+    });
+    let damaged = damaged.unwrap();
+    let excerpt = |inputs| Excerpt::run(&damaged, &counters(), &of(inputs), &mut || true);
+    let error = excerpt(lost.inputs + 1).unwrap_err().to_string();
+    let why = format!("the inputs around input {} are missing: block", lost.inputs + 1);
+    assert!(error.starts_with(&why), "{error}");
+    let tick = ExcerptOf { moment: Moment::Tick(lost.tick + 1), ..of(0) };
+    let error = Excerpt::run(&damaged, &counters(), &tick, &mut || true).unwrap_err();
+    assert!(error.to_string().contains("are missing"), "{error}");
+    let begin = |inputs| excerpt(inputs).unwrap().begin.unwrap();
+    assert_eq!(begin(lost.inputs).position, lost);
+    assert_eq!(begin(found.inputs).position, found);
+    let last = whole.last().unwrap();
+    assert_eq!(damaged.last().unwrap(), last);
+    assert_eq!(
+        begin(last.inputs).state,
+        run(&whole, &counters(), &of(last.inputs)).begin.unwrap().state
+    );
+    // What leads over the damage has a gap.
+    let over = ExcerptOf { before: 3, ..of(found.inputs + 1) };
+    let error = Excerpt::run(&damaged, &counters(), &over, &mut || true);
+    assert!(error.is_err() || error.unwrap().frames.iter().any(|frame| frame.gap.is_some()));
+}

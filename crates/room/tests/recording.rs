@@ -339,10 +339,10 @@ fn a_damaged_recording_goes_on_at_the_next_keyframe() {
             assert_eq!(recording.end().unwrap().why, "on request");
             let [(until, why)] = &summary.gaps[..] else { panic!("{:?}", summary.gaps) };
             assert_eq!(*why, fault);
-            let error = replay.seek(until.tick - 1).unwrap_err();
+            let error = replay.seek(Moment::Tick(until.tick - 1)).unwrap_err();
             assert_eq!(error, ReplayError::Missing { tick: until.tick - 1, why: fault });
-            replay.seek(until.tick).unwrap();
-            replay.seek(1).unwrap();
+            replay.seek(Moment::Tick(until.tick)).unwrap();
+            replay.seek(Moment::Tick(1)).unwrap();
         }
     }
     let cut = Recording::read(&bytes[..bytes.len() - 10]).unwrap();

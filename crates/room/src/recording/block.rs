@@ -169,42 +169,28 @@ impl<'a> Blocks<'a> {
         true
     }
 
-    /// The whole blocks in a piece of a file, which may begin and end within one.
-    pub fn in_piece(bytes: &'a [u8]) -> impl Iterator<Item = Block<'a>> {
-        let mut at = 0;
-        std::iter::from_fn(move || {
-            loop {
-                at += bytes[at..].windows(MAGIC.len()).position(|window| window == MAGIC)?;
-                let number = bytes[at..].get(8..16).and_then(|number| number.first_chunk())?;
-                let mut piece = Self { bytes, at, next: u64::from_le_bytes(*number) };
-                match piece.block() {
-                    Ok(block) => {
-                        at = piece.at;
-                        return Some(block);
-                    }
-                    Err(_) => at += MAGIC.len(),
-                }
-            }
-        })
+    /// The blocks in a piece of a file, but its first one: from the first whole head on.
+    pub(super) fn in_piece(bytes: &'a [u8]) -> Self {
+        let mut this = Self { fault_at: Some(0), ..Self::new(bytes, 0) };
+        if !this.skip_fault() {
+            this.at = bytes.len();
+        }
+        this
     }
 
     /// The kind and the first bytes of the next block, which may go on beyond the end of `bytes`.
     /// Their checksum is not checked.
     pub(super) fn peek(&self, length: usize) -> Option<(u8, Vec<u8>)> {
-        let (head, body) = self.bytes[self.at..].split_first_chunk::<HEAD_BYTES>()?;
-        if crc32fast::hash(&head[..HEAD_BYTES - 4]).to_le_bytes() != head[HEAD_BYTES - 4..] {
-            return None;
-        }
+        let rest = &self.bytes[self.at..];
+        let (Head { kind, .. }, body) = (Head::read(rest)?, &rest[HEAD_BYTES..]);
         let mut first = Vec::new();
-        match head[7] & DEFLATED {
-            0 => first.extend(&body[..length.min(body.len())]),
-            _ => {
-                let mut decoder = DeflateDecoder::new(body).take(length as u64);
-                // It may end within the body; what came until then counts.
-                let _ = decoder.read_to_end(&mut first);
-            }
+        if kind & DEFLATED == 0 {
+            first.extend(&body[..length.min(body.len())]);
+        } else {
+            // It may end within the body; what came until then counts.
+            let _ = DeflateDecoder::new(body).take(length as u64).read_to_end(&mut first);
         }
-        Some((head[7] & !DEFLATED, first))
+        Some((kind & !DEFLATED, first))
     }
 
     fn block(&mut self) -> Result<Block<'a>, BlockFault> {

@@ -86,8 +86,10 @@ pub struct Frame {
     pub view_changes: Vec<Change>,
     /// Inputs are missing before the end of this frame: why.
     pub gap: Option<String>,
-    /// A handler refused a message, or an error was sent.
+    /// A handler refused something, or the room failed.
     pub has_error: bool,
+    /// The errors that no player was told: of joins and of internal messages.
+    pub unheard: Vec<String>,
     /// The players after it, if they are others or others are connected.
     pub players: Option<Vec<Player>>,
 }
@@ -252,8 +254,9 @@ impl Taker {
     }
 
     fn take(&mut self, frame: &mut Frame, happened: Happened) {
-        let Happened { input, messages, is_message, has_error, .. } = happened;
+        let Happened { input, messages, is_message, unheard, has_error, .. } = happened;
         frame.has_error |= has_error;
+        frame.unheard.extend(unheard);
         let number = messages.first().filter(|_| is_message).map(|message| message.number);
         if frame.inputs.len() == DESCRIBED_MAX {
             frame.more_inputs += 1;

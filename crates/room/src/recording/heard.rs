@@ -22,8 +22,10 @@ pub(super) struct Heard {
     output: Vec<(Link, RecordedKind, Vec<u8>)>,
     /// Someone who waited is in the room, so that there may be a new player.
     pub(super) has_admitted: bool,
-    /// The room refused something by an error.
-    pub(super) errors: Vec<(Link, ErrorCode)>,
+    /// The codes of all errors.
+    pub(super) errors: Vec<ErrorCode>,
+    /// The errors that no player heard.
+    pub(super) unheard: Vec<String>,
 }
 
 impl Heard {
@@ -31,6 +33,7 @@ impl Heard {
     pub(super) fn begin(&mut self) {
         self.output.clear();
         self.errors.clear();
+        self.unheard.clear();
         self.has_admitted = false;
     }
 
@@ -73,7 +76,7 @@ impl Heard {
     }
 
     fn refusal(&mut self, link: Link, request: Option<RequestNumber>, error: &Error) {
-        self.errors.push((link, error.code()));
+        self.errors.push(error.code());
         self.note(link, RecordedKind::Error(error.code(), request), error.text().as_bytes());
     }
 }
@@ -85,6 +88,11 @@ impl RoomOutput for Heard {
 
     fn error(&mut self, link: Link, request: Option<RequestNumber>, error: &Error) {
         self.refusal(link, request, error);
+    }
+
+    fn unheard(&mut self, error: &Error) {
+        self.errors.push(error.code());
+        self.unheard.push(error.to_string());
     }
 
     fn event(&mut self, link: Link, event: EventHeader, payload: &[u8]) {

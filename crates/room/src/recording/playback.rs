@@ -40,6 +40,8 @@ pub(super) struct Happened {
     pub(super) messages: Vec<Recorded>,
     /// The first message is the input.
     pub(super) is_message: bool,
+    /// The errors that no player heard.
+    pub(super) unheard: Vec<String>,
     pub(super) has_error: bool,
     pub(super) has_internal_error: bool,
 }
@@ -182,8 +184,7 @@ impl<'r> Playback<'r> {
                 described.player = new.first().copied();
             }
         }
-        let has_internal_error =
-            self.heard.errors.iter().any(|(_, code)| *code == ErrorCode::Internal);
+        let has_internal_error = self.heard.errors.contains(&ErrorCode::Internal);
         let has_error = !self.heard.errors.is_empty();
         let is_message = !messages.is_empty();
         messages.extend(self.heard.take(position.at, &mut self.number));
@@ -193,6 +194,7 @@ impl<'r> Playback<'r> {
             input: described,
             messages,
             is_message,
+            unheard: std::mem::take(&mut self.heard.unheard),
             has_error: has_error || has_failed,
             has_internal_error: has_internal_error || has_failed,
         }

@@ -1,7 +1,6 @@
 //! A recording, read from a file.
 
 use std::fmt;
-use std::time::Duration;
 
 use playfield_wire::DecodeError;
 use playfield_wire::reader::Reader;
@@ -39,7 +38,7 @@ pub(super) enum Content {
 
 impl Part {
     /// The position at its begin.
-    fn position(&self) -> Option<Position> {
+    pub(super) fn position(&self) -> Option<Position> {
         match &self.content {
             Content::Keyframe { position, .. } | Content::Inputs { position, .. } => {
                 Some(*position)
@@ -50,7 +49,10 @@ impl Part {
 
     /// Goes through the inputs, up to the first whose position is wanted. Returns the last
     /// position, if it has an input.
-    fn run(&self, is_wanted: impl Fn(&Position) -> bool) -> Result<Option<Position>, ReplayError> {
+    pub(super) fn run(
+        &self,
+        is_wanted: impl Fn(&Position) -> bool,
+    ) -> Result<Option<Position>, ReplayError> {
         let Content::Inputs { position, entries } = &self.content else { return Ok(None) };
         let (mut reader, mut cursor) = (Reader::new(entries), position.cursor());
         let (mut inputs, mut last) = (position.inputs, None);
@@ -74,7 +76,7 @@ impl Part {
 
 impl Content {
     /// The content of a block; `None` of other kinds: a later build has more to say.
-    fn of(block: &Block<'_>) -> Result<Option<Self>, DecodeError> {
+    pub(super) fn of(block: &Block<'_>) -> Result<Option<Self>, DecodeError> {
         let reader = &mut Reader::new(&block.content);
         Ok(match BlockKind::from_number(block.kind) {
             Some(BlockKind::Keyframe) => Some(Self::Keyframe {
@@ -94,6 +96,13 @@ impl Content {
     }
 }
 
+/// A position that is searched for.
+enum Reached {
+    At(Position),
+    /// Behind a gap, where the recording goes on: why.
+    Behind(Position, String),
+}
+
 /// The end of a recording.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct End {
@@ -104,66 +113,14 @@ pub struct End {
 }
 
 impl End {
-    fn decode(bytes: &[u8]) -> Result<Self, DecodeError> {
+    pub(super) fn decode(bytes: &[u8]) -> Result<Self, DecodeError> {
         let reader = &mut Reader::new(bytes);
         Ok(Self { has_failed: Coded::read(reader)?, why: Coded::read(reader)? })
     }
 }
 
-/// A look at the begin and the end of a recording's file, which takes little time.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Glance {
-    /// The facts about the room.
-    pub about: About,
-    /// The time in the room between the first keyframe and the last input, if both are seen.
-    pub length: Option<Duration>,
-    /// Why it ends; `None` if it has no end yet, or was cut.
-    pub end: Option<End>,
-}
-
-impl Glance {
-    /// The bytes at each end that it looks at. A short file may be in one piece.
-    pub const BYTES: usize = 128 << 10;
-
-    /// Looks at the first and the last bytes of a file.
-    ///
-    /// # Errors
-    /// If they are not those of a recording, or its begin is damaged.
-    pub fn of(first: &[u8], last: &[u8]) -> Result<Self, RecordingError> {
-        check_head(first)?;
-        let mut blocks = Blocks::new(first, HEAD.len().min(first.len()));
-        let about = match blocks.next() {
-            Some(Ok(block)) if block.kind == BlockKind::About as u8 => {
-                About::decode(&block.content).map_err(|error| RecordingError::Invalid {
-                    block: block.number,
-                    at: block.at,
-                    why: error.to_string(),
-                })?
-            }
-            Some(Err(fault)) => return Err(RecordingError::Block(fault)),
-            _ => return Err(RecordingError::Empty),
-        };
-        let keyframe = blocks.peek(POSITION_BYTES_MAX);
-        let keyframe = keyframe.filter(|(kind, _)| *kind == BlockKind::Keyframe as u8);
-        let begin = keyframe.and_then(|(_, bytes)| Position::read(&mut Reader::new(&bytes)).ok());
-        let (mut until, mut end) = (None, None);
-        for block in Blocks::in_piece(last) {
-            if block.kind == BlockKind::End as u8 {
-                end = End::decode(&block.content).ok();
-            } else if let Ok(Some(content)) = Content::of(&block) {
-                let part = Part { block: block.number, at: block.at, content };
-                until = part.run(|_| false).ok().flatten().or(part.position()).or(until);
-            }
-        }
-        let length = begin.zip(until).map(|(begin, until)| until.at.saturating_sub(begin.at));
-        Ok(Self { about, length, end })
-    }
-}
-
-/// The most bytes of a position.
-const POSITION_BYTES_MAX: usize = 40;
-
-fn check_head(bytes: &[u8]) -> Result<(), RecordingError> {
+/// Checks the first bytes of a file.
+pub(super) fn check_head(bytes: &[u8]) -> Result<(), RecordingError> {
     let known = bytes.len().min(6);
     if bytes[..known] != HEAD[..known] || bytes.is_empty() {
         return Err(RecordingError::NotARecording);
@@ -253,7 +210,10 @@ impl Recording {
             Content::Gap(why) => Some((place, why.as_str())),
             _ => None,
         });
-        let next = |place: usize| self.parts[place..].iter().find_map(Part::position);
+        let next = |place: usize| {
+            let keyframes = self.keyframes();
+            keyframes.into_iter().find(|(at, _)| *at > place).map(|(_, position)| position)
+        };
         gaps.filter_map(|(place, why)| Some((next(place)?, why))).collect()
     }
 
@@ -268,60 +228,88 @@ impl Recording {
     /// # Errors
     /// If the inputs are not valid.
     pub fn last(&self) -> Result<Position, ReplayError> {
-        let last = self.parts.iter().rev().find_map(|part| Some((part, part.position()?)));
-        let Some((part, position)) = last else { return Ok(self.begin()) };
+        let Some((part, position)) = self.reached().last() else { return Ok(self.begin()) };
         Ok(part.run(|_| false)?.unwrap_or(position))
     }
 
     /// The number of inputs until a moment.
     ///
     /// # Errors
-    /// If the recording lacks the moment, or its inputs are not valid.
+    /// If the recording lacks the moment, or it lies in a gap, or the inputs are not valid.
     pub fn inputs_until(&self, moment: Moment) -> Result<u64, ReplayError> {
-        let begin = self.begin();
+        let (begin, last) = (self.begin(), self.last()?);
         match moment {
-            Moment::Inputs(inputs) => {
-                let last = self.last()?.inputs;
-                if (begin.inputs..=last).contains(&inputs) {
-                    return Ok(inputs);
-                }
-                Err(ReplayError::NoInput { inputs, first: begin.inputs, last })
+            Moment::Inputs(inputs) if inputs < begin.inputs || inputs > last.inputs => {
+                Err(ReplayError::NoInput { inputs, first: begin.inputs, last: last.inputs })
             }
+            Moment::Inputs(inputs) => match self.reach(|next| next.inputs >= inputs)? {
+                Reached::Behind(next, why) if next.inputs != inputs => {
+                    Err(ReplayError::MissingInput { inputs, why })
+                }
+                _ => Ok(inputs),
+            },
             Moment::Tick(tick) if tick < begin.tick => {
                 Err(ReplayError::NoTick { tick, first: begin.tick, last: None })
             }
-            Moment::Tick(tick) if tick == begin.tick => Ok(begin.inputs),
-            Moment::Tick(tick) => {
-                let (before, after) = self.split(|position| position.tick < tick);
-                if let Some(found) = before.map(|part| part.run(|next| next.tick >= tick))
-                    && let Some(found) = found?.filter(|found| found.tick >= tick)
-                {
-                    return Ok(found.inputs);
-                }
-                let last = Some(self.last()?.tick);
-                let none = ReplayError::NoTick { tick, first: begin.tick, last };
-                after.map(|position| position.inputs).ok_or(none)
+            Moment::Tick(tick) if tick > last.tick => {
+                let (first, last) = (begin.tick, Some(last.tick));
+                Err(ReplayError::NoTick { tick, first, last })
             }
+            Moment::Tick(tick) => match self.reach(|next| next.tick >= tick)? {
+                Reached::Behind(next, why) if next.tick != tick => {
+                    Err(ReplayError::Missing { tick, why })
+                }
+                Reached::At(next) | Reached::Behind(next, _) => Ok(next.inputs),
+            },
             Moment::At(at) => {
-                let (before, _) = self.split(|position| position.at <= at);
-                let Some(part) = before else { return Ok(begin.inputs) };
+                let before = self.reached().take_while(|(_, position)| position.at <= at).last();
+                let Some((part, position)) = before else { return Ok(begin.inputs) };
                 // The one that is later, or the last one.
-                let found = part.run(|next| next.at > at)?.or(part.position()).unwrap_or(begin);
+                let found = part.run(|next| next.at > at)?.unwrap_or(position);
                 Ok(found.inputs - u64::from(found.at > at))
             }
         }
     }
 
-    /// The last part with a position that is before something, and the position of the part after
-    /// that.
-    fn split(&self, is_before: impl Fn(Position) -> bool) -> (Option<&Part>, Option<Position>) {
-        let mut placed =
-            self.parts.iter().filter_map(|part| Some((part, part.position()?))).peekable();
-        let mut before = None;
-        while let Some((part, _)) = placed.next_if(|(_, position)| is_before(*position)) {
-            before = Some(part);
+    /// The first position that is wanted: those before are not, and those after are.
+    fn reach(&self, is_wanted: impl Fn(&Position) -> bool) -> Result<Reached, ReplayError> {
+        let before = self.reached().take_while(|(_, position)| !is_wanted(position)).last();
+        let Some((part, _)) = before else { return Ok(Reached::At(self.begin())) };
+        if let Some(found) = part.run(&is_wanted)?.filter(&is_wanted) {
+            return Ok(Reached::At(found));
         }
-        (before, placed.next().map(|(_, position)| position))
+        let mut rest = self.parts.iter().skip_while(|of| !std::ptr::eq(*of, part)).skip(1);
+        let mut gap = None;
+        let next = rest.find_map(|part| match &part.content {
+            Content::Gap(why) => {
+                gap.get_or_insert(why.as_str());
+                None
+            }
+            Content::Keyframe { position, .. } => Some(*position),
+            Content::Inputs { position, .. } => (gap.is_none()).then_some(*position),
+        });
+        let position = match next {
+            Some(position) => position,
+            None => self.last()?,
+        };
+        Ok(match gap {
+            Some(why) => Reached::Behind(position, why.to_owned()),
+            None => Reached::At(position),
+        })
+    }
+
+    /// The parts that a replay reaches, with the position at the begin of each. After a gap, it
+    /// goes on at the next keyframe.
+    fn reached(&self) -> impl Iterator<Item = (&Part, Position)> {
+        let mut is_lost = false;
+        self.parts.iter().filter_map(move |part| {
+            is_lost = match part.content {
+                Content::Gap(_) => true,
+                Content::Keyframe { .. } => false,
+                Content::Inputs { .. } => is_lost,
+            };
+            part.position().filter(|_| !is_lost).map(|position| (part, position))
+        })
     }
 
     /// The position of the first keyframe.

@@ -318,7 +318,9 @@ impl<'r, T: AnyRoom + ?Sized> Replay<'r, T> {
                 }
                 let step = input.clone();
                 let mut out = Host { answers, question: 0, out };
-                input.apply(at, &mut *self.room, &mut out);
+                if let Some(Err(error)) = input.apply(at, &mut *self.room, &mut out) {
+                    out.unheard(&error);
+                }
                 let inputs = self.position.inputs + 1;
                 self.only = (inputs == self.good.inputs + 1).then(|| step.clone());
                 self.position = Position { inputs, at: cursor.at, tick: cursor.tick };

@@ -49,6 +49,13 @@ pub enum ReplayError {
         /// Why they are missing.
         why: String,
     },
+    /// The inputs around this one are missing.
+    MissingInput {
+        /// The number of inputs.
+        inputs: u64,
+        /// Why they are missing.
+        why: String,
+    },
     /// The recording lacks this input.
     NoInput {
         /// The number of inputs.
@@ -80,6 +87,9 @@ impl fmt::Display for ReplayError {
             }
             Self::Missing { tick, why } => {
                 write!(f, "the inputs around tick {tick} are missing: {why}")
+            }
+            Self::MissingInput { inputs, why } => {
+                write!(f, "the inputs around input {inputs} are missing: {why}")
             }
             Self::NoInput { inputs, first, last } => {
                 write!(f, "the recording has the inputs {first} to {last}, not {inputs}")

@@ -47,6 +47,10 @@ impl RoomOutput for Host<'_> {
         self.pass(|out| out.error(link, request, error));
     }
 
+    fn unheard(&mut self, error: &Error) {
+        self.pass(|out| out.unheard(error));
+    }
+
     fn event(&mut self, link: Link, event: EventHeader, payload: &[u8]) {
         self.pass(|out| out.event(link, event, payload));
     }
