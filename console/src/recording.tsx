@@ -71,7 +71,7 @@ function Facts({ of, file }: { of: api.Recording; file: string }) {
     ["Recorded by", of.build],
   ];
   const notes = [
-    of.fault && `The file is damaged; the recording ends before that: ${of.fault}.`,
+    of.fault && `The file is damaged: ${of.fault}.`,
     of.end?.failed && "The room failed at the end.",
     of.other_schema &&
       "It was recorded with another schema: messages may be shown under wrong names.",

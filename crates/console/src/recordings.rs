@@ -98,7 +98,7 @@ pub(crate) async fn search(source: [&str; 2], request: &Request, node: &NodeHand
         }
     };
     let search = Search { from, is_back, wanted };
-    Ok(match node.operator().search(named(source)?, search).await? {
+    Ok(match node.operator().search_recording(named(source)?, search).await? {
         Found::At(at) => json!({ "found": position(&at) }),
         Found::Nothing => json!({ "found": null }),
         Found::Until(inputs) => json!({ "found": null, "until": inputs }),
@@ -109,7 +109,7 @@ pub(crate) async fn search(source: [&str; 2], request: &Request, node: &NodeHand
 pub(crate) async fn fork(source: [&str; 2], request: &Request, node: &NodeHandle) -> Answered {
     let wrong = || Refusal(400, "the body needs input, a number".into());
     let inputs = body(request)?["input"].as_u64().ok_or_else(wrong)?;
-    let room = node.operator().fork(named(source)?, inputs).await?;
+    let room = node.operator().fork_recording(named(source)?, inputs).await?;
     Ok(json!({ "room": room }))
 }
 

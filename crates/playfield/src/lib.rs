@@ -99,9 +99,14 @@ pub mod device {
 /// The node as its operators see it, by [`NodeHandle::operator`]: all rooms, what each takes, whole
 /// states, kick, lock, close, and how near the limits are.
 pub mod operator {
+    pub use playfield_room::recording::{
+        About, Described, Difference, End, Excerpt, ExcerptOf, Found, Frame, Glance, InputKind,
+        Moment, Position, Search, Shown, Wanted,
+    };
     pub use playfield_server::{
         FoundPlayer, FoundPlayers, Inspection, Limit, OperatedRoom, Operator, Recorded,
-        RecordedKind, RoomCost, RoomLoad, RoomOrder,
+        RecordedKind, RecordingFacts, RecordingFile, RecordingSource, RoomCost, RoomLoad,
+        RoomOrder,
     };
 }
 

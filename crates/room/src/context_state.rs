@@ -40,7 +40,7 @@ pub(crate) struct ContextState {
     /// The room itself, as others see it.
     pub(crate) own: Arc<Sender>,
     pub(crate) creator: Creator,
-    /// It is a fork of another room: what it sends goes to its players alone.
+    /// Set for a fork of another room, which sends to its players alone.
     pub(crate) fork: Option<parts::Fork>,
     /// The sender of the message that is being handled, if it is a room.
     pub(crate) sender: Option<Arc<Sender>>,

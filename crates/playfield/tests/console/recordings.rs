@@ -43,8 +43,11 @@ struct Drawn {
     cards: u32,
 }
 
-/// What rooms were after each tick, by their ids. A replay finds its ticks here.
+/// The states of rooms after each tick, by their ids. A replay finds its ticks here.
 static TICKS: Mutex<BTreeMap<(String, u64), Value>> = Mutex::new(BTreeMap::new());
+
+/// The room that another build runs: one in which a card counts one more.
+static OTHER_BUILD: Mutex<String> = Mutex::new(String::new());
 
 #[room(tick_hz = 50, messages(Draw), events(Drawn), capacity = 4)]
 impl Room for Game {
@@ -69,7 +72,8 @@ impl Handle<Draw> for Game {
         }
         let card = draw.least + cx.rng().below(10) as u8;
         if let Some(gambler) = self.players.get_mut(&player.id()) {
-            gambler.score += u32::from(card);
+            let is_other = *OTHER_BUILD.lock().unwrap() == cx.room_id();
+            gambler.score += u32::from(card) + u32::from(is_other);
             gambler.hand.push(card);
             let cards = gambler.hand.len() as u32;
             cx.emit_to(player.id(), &Drawn { cards });
@@ -425,4 +429,27 @@ fn a_fork_goes_on_from_a_moment_as_a_room_of_its_own() {
     });
     assert_eq!(fork(json!({})).0, 400);
     assert_eq!(fork(json!({ "input": 999_999 })).0, 400);
+}
+
+#[test]
+fn a_build_that_does_otherwise_shows_where_and_claims_nothing_behind() {
+    let of = scripted("other");
+    let facts = of.ok("");
+    let (first, last) = (&facts["first"]["input"], &facts["last"]["input"]);
+    let search = format!("/search?for=difference&from={first}");
+    assert_eq!(of.ok(&search), json!({ "found": null }));
+    OTHER_BUILD.lock().unwrap().clone_from(&of.room);
+    let found = of.ok(&search);
+    let text = found["difference"]["text"].as_str().unwrap();
+    assert!(text.contains("made the difference"), "{text}");
+    let same_until = found["difference"]["same_until"]["input"].as_u64().unwrap();
+    let shown = of.ok(&format!("/frames?input={same_until}&before=1&count=1000"));
+    assert_eq!(shown["difference"]["same_until"]["input"], json!(same_until));
+    assert!(shown["begin"].is_object() && shown["frames"].as_array().unwrap().len() <= 1);
+    let shown = of.ok(&format!("/frames?input={last}"));
+    assert_eq!((&shown["begin"], &shown["frames"]), (&Value::Null, &json!([])));
+    let path = format!("recordings/{}/{}/fork", of.file, of.room);
+    let (status, refused) = of.node.post(&path, &json!({ "input": last }));
+    let why = refused["error"].as_str().unwrap();
+    assert!(status == 400 && why.contains("the room differs from its recording"), "{refused}");
 }

@@ -14,7 +14,7 @@ const DESCRIBED_MAX: usize = 50;
 /// The most messages of a frame that are kept.
 const MESSAGES_MAX: usize = 200;
 
-/// What is wanted of a recording.
+/// The part of a recording that is wanted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ExcerptOf {
     /// The moment that is looked at.
@@ -41,14 +41,14 @@ pub struct Excerpt {
     pub inputs: u64,
     /// The room at the begin; `None` if it differs there from what was recorded.
     pub begin: Option<Shown>,
-    /// What followed.
+    /// The frames that follow.
     pub frames: Vec<Frame>,
     /// The requests that were not answered at the begin.
     pub requests: Vec<Recorded>,
     /// The recording ends after these frames.
     pub is_over: bool,
-    /// Where the room differs from what was recorded, if it is known to, at the begin or after the
-    /// last frame.
+    /// The difference from what was recorded, if one is known, at the begin or after the last
+    /// frame.
     pub difference: Option<Box<Difference>>,
     /// All that it has was compared with what was recorded.
     pub is_verified: bool,
@@ -80,9 +80,9 @@ pub struct Frame {
     pub more_inputs: usize,
     /// The players' messages, refusals, and what the viewer was sent.
     pub messages: Vec<Recorded>,
-    /// What changed in the state.
+    /// The changes of the state.
     pub changes: Vec<Change>,
-    /// What changed in the viewer's view.
+    /// The changes of the viewer's view.
     pub view_changes: Vec<Change>,
     /// Inputs are missing before the end of this frame: why.
     pub gap: Option<String>,

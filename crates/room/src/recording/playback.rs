@@ -26,7 +26,7 @@ pub(super) struct Playback<'r> {
     failed: bool,
 }
 
-/// What happened next.
+/// The next event.
 pub(super) enum Event<'r> {
     Input(Happened),
     /// Inputs are missing.

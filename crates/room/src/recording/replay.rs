@@ -1,9 +1,9 @@
 //! A recorded room runs again.
 
+mod difference;
 mod error;
 mod host;
 
-use std::fmt;
 use std::sync::Arc;
 
 use playfield_state::{Format, PlayerId, differences, saved_as_json};
@@ -11,6 +11,8 @@ use playfield_wire::ErrorCode;
 use playfield_wire::reader::Reader;
 use serde_json::Value;
 
+pub use difference::Difference;
+use difference::short;
 pub use error::ReplayError;
 use host::{Host, NoStore};
 
@@ -53,24 +55,6 @@ pub enum Step<'r> {
     /// Inputs are missing. The room is at this position: that of the next keyframe, or before the
     /// gap if no keyframe follows.
     Gap(Position, &'r str),
-}
-
-/// A difference between a room and its recording.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Difference {
-    /// The last position at which the room was the same.
-    pub same_until: Position,
-    /// The position at which it differs.
-    pub position: Position,
-    /// The recorded hash.
-    pub recorded: u64,
-    /// The hash of this room; `None` if it has ended.
-    pub replayed: Option<u64>,
-    /// The input, if only one is in between.
-    pub input: Option<String>,
-    /// The fields that differ at the next keyframe: the path, the recorded value and the one here,
-    /// in JSON.
-    pub fields: Vec<[String; 3]>,
 }
 
 /// The outcome of a replay.
@@ -387,17 +371,6 @@ impl<'r, T: AnyRoom + ?Sized> Replay<'r, T> {
     }
 }
 
-/// The longest text of a value.
-const VALUE_CHARS_MAX: usize = 80;
-
-fn short(value: impl fmt::Display) -> String {
-    let text = value.to_string();
-    match text.char_indices().nth(VALUE_CHARS_MAX) {
-        None => text,
-        Some((at, _)) => format!("{}…", &text[..at]),
-    }
-}
-
 type Thawed<T> = (Box<T>, Position, bool, u64);
 
 fn thawed<T: AnyRoom + ?Sized>(
@@ -422,32 +395,4 @@ fn thawed<T: AnyRoom + ?Sized>(
     room.moved(position.at, &mut out);
     let is_comparable = room.state_hash() == Some(*hash);
     Ok((room, *position, is_comparable, links))
-}
-
-impl fmt::Display for Difference {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { same_until, position, recorded, replayed, input, fields } = self;
-        write!(f, "the room differs from its recording at {position}: its hash is ")?;
-        match replayed {
-            Some(replayed) => write!(f, "{replayed:016x}, not {recorded:016x}")?,
-            None => write!(f, "none, since it has ended, not {recorded:016x}")?,
-        }
-        let first = same_until.inputs + 1;
-        match input {
-            Some(input) => write!(f, ". Input {first} made the difference: {input}")?,
-            None => write!(
-                f,
-                ". It was the same until {same_until}, so one of the inputs {first} to {} made the \
-                 difference",
-                position.inputs
-            )?,
-        }
-        for [path, recorded, here] in fields.iter().take(8) {
-            write!(f, "\n  {path}: {recorded} was recorded, {here} is here")?;
-        }
-        match fields.len() {
-            0..=8 => Ok(()),
-            more => write!(f, "\n  and {} more", more - 8),
-        }
-    }
 }

@@ -12,13 +12,13 @@ use crate::RoomType;
 pub struct Search {
     /// The number of inputs before the moment from which it searches.
     pub from: u64,
-    /// It goes back.
+    /// Searches backwards.
     pub is_back: bool,
-    /// What it searches for.
+    /// The event that it searches for.
     pub wanted: Wanted,
 }
 
-/// What is searched for in a recording.
+/// The event that is searched for in a recording.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Wanted {
     /// An input that does not come from the clock, of this player or of any.
@@ -41,7 +41,7 @@ pub enum Wanted {
 /// The outcome of a search.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Found {
-    /// It is after this position's last input.
+    /// After the last input of this position.
     At(Position),
     /// Nothing up to the end of the recording, or its begin.
     Nothing,

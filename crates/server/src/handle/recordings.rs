@@ -114,7 +114,7 @@ impl Operator<'_> {
     ///
     /// # Errors
     /// As [`excerpt`](Self::excerpt).
-    pub async fn search(&self, source: RecordingSource, search: Search) -> Result<Found> {
+    pub async fn search_recording(&self, source: RecordingSource, search: Search) -> Result<Found> {
         self.replayed(source, move |recording, room_type, _| {
             let began = Instant::now();
             search.run(recording, room_type, &mut || began.elapsed() < SEARCH_WITHIN)
@@ -128,7 +128,7 @@ impl Operator<'_> {
     /// # Errors
     /// As [`excerpt`](Self::excerpt); `bad_payload`, too, if the room differs there from what was
     /// recorded, or had ended; `limit` or `busy` if the node takes no more rooms.
-    pub async fn fork(&self, source: RecordingSource, inputs: u64) -> Result<String> {
+    pub async fn fork_recording(&self, source: RecordingSource, inputs: u64) -> Result<String> {
         let mut random = [0; 10];
         getrandom::fill(&mut random).expect("the system's random source worked at the start");
         let id = RoomId::from_random(random);

@@ -32,7 +32,7 @@ pub struct RecordingFile {
     pub bytes: u64,
     /// The time of its last change, since 1970.
     pub changed: Duration,
-    /// What it says of the room, or why it can't be read.
+    /// The facts about the room, or why the file can't be read.
     pub glance: Result<Glance, String>,
 }
 
