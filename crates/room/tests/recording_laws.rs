@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use playfield_room::recording::{Moment, RecorderSettings, Recording, Replay, Why};
+use playfield_room::recording::{Moment, RecorderSettings, Recording, RecordingError, Replay, Why};
 use playfield_room::{AnyRoom, RoomType};
 use proptest::prelude::*;
 
@@ -59,7 +59,11 @@ proptest! {
         let ((shown, hash, file), (other, ..)) =
             (play(seed, &inputs, Some(settings)), play(seed, &inputs, None));
         prop_assert!(shown == other, "a recorded room sends something else");
-        let recording = Recording::read(&file).unwrap();
+        let recording = match Recording::read(&file) {
+            // The room was not called.
+            Err(RecordingError::Empty) => return Ok(()),
+            recording => recording.unwrap(),
+        };
         prop_assert_eq!(recording.fault(), None);
         let room_type = RoomType::of::<Park>("test");
         let mut replay = Replay::new(&recording, &room_type).unwrap();
