@@ -14,7 +14,8 @@ use playfield_room::{
     Message, On, Operation, Player, PlayerId, Result, Room, RoomType, SeatFor, StoreError,
     StoreErrorKind, room,
 };
-use playfield_state::{Format, State};
+use playfield_state::{Data, Format, State, TreeWriter};
+use playfield_wire::DecodeError;
 use playfield_wire::message::MessageRef;
 use playfield_wire::reader::Reader;
 use playfield_wire::{ErrorCode, RequestNumber};
@@ -588,4 +589,78 @@ fn an_entry_of_an_unknown_kind_is_named_with_its_place() {
     assert_eq!(cursor.read(&mut reader).unwrap(), sync);
     let error = cursor.read(&mut reader).unwrap_err();
     assert_eq!(error.to_string(), "at byte 2: an entry of a record has no number 63");
+}
+
+thread_local! {
+    /// The number of times that the text of a [`Large`] was written.
+    static WRITTEN: Cell<u32> = const { Cell::new(0) };
+}
+
+/// A text that is longer than what is kept.
+#[derive(State, Clone, Default)]
+enum Text {
+    #[default]
+    Long,
+}
+
+impl Data for Text {
+    fn schema() -> playfield_wire::schema::Type {
+        <String as Data>::schema()
+    }
+
+    fn encode(&self, out: &mut Vec<u8>) {
+        WRITTEN.set(WRITTEN.get() + 1);
+        "#".repeat(40_000).encode(out);
+    }
+
+    fn decode(reader: &mut Reader<'_>) -> std::result::Result<Self, DecodeError> {
+        String::decode(reader).map(|_| Self::Long)
+    }
+
+    fn to_tree(&self, out: TreeWriter<'_>) {
+        String::new().to_tree(out);
+    }
+
+    fn from_json(_: &serde_json::Value) -> std::result::Result<Self, DecodeError> {
+        Ok(Self::Long)
+    }
+
+    fn same(&self, _: &Self) -> bool {
+        true
+    }
+}
+
+#[derive(State, Default)]
+struct Large {
+    ticks: u32,
+    text: Text,
+}
+
+#[room(tick_hz = 20)]
+impl Room for Large {
+    fn tick(&mut self, _: &mut Context<Self>) {
+        self.ticks += 1;
+    }
+}
+
+#[test]
+fn a_room_too_large_for_memory_is_not_written_at_each_sync() {
+    let mut host = Host::create::<Large>(1, &[]).unwrap();
+    let recorded = Recorded::default();
+    let other = Host::create::<Large>(1, &[]).unwrap().room;
+    let settings = RecorderSettings { kept_bytes_max: 20_000, ..last_minutes() };
+    host.room = recorded.record(std::mem::replace(&mut host.room, other), settings);
+    let mut run = |ticks: u64| {
+        let before = WRITTEN.get();
+        for _ in 0..ticks {
+            host.at += Duration::from_millis(50);
+            host.tick(host.at.as_millis() as u64 / 50);
+            host.sync();
+        }
+        WRITTEN.get() - before
+    };
+    let first = run(20);
+    assert!(first < 20, "written {first} times");
+    let written = run(20 * 60);
+    assert!(written <= 5 * first, "written {written} times in a minute, and first {first} times");
 }

@@ -171,8 +171,9 @@ impl AnyRoom for Recorder {
 
     fn sync(&mut self, at: Duration, out: &mut dyn RoomOutput) {
         self.call(at, &Input::Sync, out, |room, at, out| room.sync(at, out));
-        if self.tape.wants_keyframe() {
-            self.keyframe(whole_ms(at));
+        let at = whole_ms(at);
+        if self.tape.wants_keyframe(at) {
+            self.keyframe(at);
         }
     }
 

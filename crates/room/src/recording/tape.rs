@@ -110,6 +110,8 @@ pub(super) struct Tape {
     /// There is a keyframe that the next input counts on from.
     has_keyframe: bool,
     keyframe_at: Duration,
+    /// The room is too large to be kept in memory, or was: it is tried again from time to time.
+    is_too_large: bool,
     /// The blocks that are kept in memory.
     kept: VecDeque<Segment>,
     kept_bytes: usize,
@@ -131,6 +133,7 @@ impl Tape {
             until_hash: settings.inputs_per_hash,
             has_keyframe: false,
             keyframe_at: Duration::ZERO,
+            is_too_large: false,
             kept: VecDeque::new(),
             kept_bytes: 0,
             error: None,
@@ -162,7 +165,7 @@ impl Tape {
             blocks.into_iter().for_each(|(kind, content)| self.files.block(kind, content));
         }
         self.kept_bytes = 0;
-        (self.has_file, self.is_on) = (true, true);
+        (self.has_file, self.is_on, self.is_too_large) = (true, true, false);
     }
 
     /// Ends the file. What follows is kept in memory again, from the next keyframe on.
@@ -244,17 +247,17 @@ impl Tape {
         }
     }
 
-    /// Returns whether the room is to be written whole, if it can be.
-    pub(super) fn wants_keyframe(&self) -> bool {
-        let is_due = || {
-            let age = self.cursor.at.saturating_sub(self.keyframe_at);
+    /// Returns whether the room is to be written whole now, if it can be.
+    pub(super) fn wants_keyframe(&self, at: Duration) -> bool {
+        let is_due = |at: Duration| {
+            let age = at.saturating_sub(self.keyframe_at);
             let every = self.settings.keyframe_every;
             // Memory is freed from keyframe to keyframe.
             let every = if self.has_file { every } else { every.min(self.settings.keeps / 4) };
             let last = self.kept.back().map_or(0, |segment| segment.bytes - segment.keyframe);
             age >= every || last > self.settings.kept_bytes_max / 4
         };
-        self.is_on && (!self.has_keyframe || is_due())
+        self.is_on && ((!self.has_keyframe && !self.is_too_large) || is_due(at))
     }
 
     /// Takes the whole room.
@@ -272,7 +275,7 @@ impl Tape {
             let keyframe = content.len();
             self.kept.push_back(Segment { began: at, bytes: 0, keyframe, blocks: Vec::new() });
         }
-        self.has_keyframe = true;
+        (self.has_keyframe, self.is_too_large) = (true, false);
         self.block(BlockKind::Keyframe, content);
         self.until_hash = self.settings.inputs_per_hash;
     }
@@ -311,7 +314,7 @@ impl Tape {
         if self.kept_bytes > settings.kept_bytes_max {
             // One segment alone, of a room that could not be written whole for long.
             self.kept.clear();
-            (self.kept_bytes, self.has_keyframe) = (0, false);
+            (self.kept_bytes, self.has_keyframe, self.is_too_large) = (0, false, true);
         }
     }
 }
