@@ -13,7 +13,7 @@ use std::io;
 use std::sync::Arc;
 use std::sync::mpsc::sync_channel;
 use std::thread::{self, JoinHandle};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use playfield_room::{
     Completion, Fence, Loaded, Opened, Store, StoreError, StoreErrorKind, Stored,
@@ -28,6 +28,9 @@ use self::lane::Lane;
 use crate::queue::{Name, Queue};
 use crate::reader::Query;
 use crate::stored::{named, stored};
+
+/// The time for which a store that is released waits for its saves to be written.
+const RELEASE_WAIT: Duration = Duration::from_secs(5);
 
 /// The settings of a [`PostgresStore`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -198,6 +201,17 @@ impl Store for PostgresStore {
         let (done, outcome) = oneshot::channel();
         self.put(&named(room_type, ""), Op::Keys(query, done));
         stored(outcome)
+    }
+
+    fn release(&self) -> Result<(), StoreError> {
+        let until = Instant::now() + RELEASE_WAIT;
+        if self.queues.iter().all(|queue| queue.is_done_by(until)) {
+            return Ok(());
+        }
+        let place = &self.place;
+        let text =
+            format!("the store {place} has not written what it accepted within {RELEASE_WAIT:?}");
+        Err(StoreError::new(StoreErrorKind::Away, text))
     }
 
     fn is_shared(&self) -> bool {

@@ -21,6 +21,8 @@ pub(crate) trait Item {
 pub(crate) struct Queue<T> {
     state: Mutex<State<T>>,
     changed: Condvar,
+    /// All that was accepted is done.
+    drained: Condvar,
 }
 
 #[derive(Debug)]
@@ -34,7 +36,7 @@ struct State<T> {
 impl<T> Default for Queue<T> {
     fn default() -> Self {
         let state = State { items: VecDeque::new(), bytes: 0, is_closed: false };
-        Self { state: Mutex::new(state), changed: Condvar::new() }
+        Self { state: Mutex::new(state), changed: Condvar::new(), drained: Condvar::new() }
     }
 }
 
@@ -99,7 +101,26 @@ impl<T: Item> Queue<T> {
 
     /// Notes that items of this size are done.
     pub(crate) fn done(&self, bytes: usize) {
-        self.lock().bytes -= bytes;
+        let mut state = self.lock();
+        state.bytes -= bytes;
+        if state.bytes == 0 {
+            self.drained.notify_all();
+        }
+    }
+
+    /// Waits until all that was accepted is done, for so long at most. Returns whether it is.
+    #[cfg(feature = "postgres")]
+    pub(crate) fn is_done_by(&self, until: Instant) -> bool {
+        let mut state = self.lock();
+        while state.bytes > 0 {
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return false;
+            }
+            let waited = self.drained.wait_timeout(state, left);
+            state = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+        true
     }
 
     /// Ends [`take`](Self::take), once all is taken.

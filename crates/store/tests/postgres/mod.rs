@@ -48,6 +48,29 @@ fn saves_are_written_before_a_store_is_gone() {
     assert_eq!(loaded.bytes, vec![7; 3_000_000]);
 }
 
+/// Another process that opens a save then has the last one of a room that has ended.
+#[test]
+fn what_was_accepted_is_written_before_another_process_takes_over() {
+    let Some(server) = PgServer::start(&["-c", "fsync=off"]) else { return };
+    let url = server.database();
+    let store = connect(&url);
+    for round in 0..10_u8 {
+        let saved = put(&store, "town", "1", vec![round; 3_000_000]);
+        store.release().unwrap();
+        let opened = wait(connect(&url).open("town", "1")).unwrap();
+        assert_eq!(opened.save.unwrap().bytes, vec![round; 3_000_000]);
+        assert_eq!(wait(saved), Ok(()));
+    }
+    // It says if it can't.
+    let fence = wait(store.open("town", "1")).unwrap().fence;
+    server.kill();
+    let waits = store.save_and_wait("town", "1", fence, vec![9]);
+    assert_eq!(store.release().unwrap_err().kind(), StoreErrorKind::Away);
+    server.run();
+    assert_eq!(wait(waits), Ok(()));
+    assert_eq!(store.release(), Ok(()));
+}
+
 #[test]
 fn an_old_owner_of_another_node_overwrites_nothing() {
     let Some(server) = PgServer::shared() else { return };
