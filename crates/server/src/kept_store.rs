@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use playfield_room::{Store, StoreError};
+use playfield_room::{Store, StoreError, StoreErrorKind};
 
 /// The time that the end of a node waits for its store to write what it has accepted, and to
 /// release its file.
@@ -26,8 +26,28 @@ impl KeptStore {
     }
 
     /// Writes what the store has accepted, and lets another process open it.
-    pub(crate) fn release(&self) -> Result<(), StoreError> {
-        self.lend().map_or(Ok(()), |store| store.release())
+    ///
+    /// # Errors
+    /// If not all is written within `limit`, or the store panics. A thread that is left behind then
+    /// goes on with it.
+    pub(crate) fn release(&self, limit: Duration) -> Result<(), StoreError> {
+        let Some(store) = self.lend() else { return Ok(()) };
+        let (done, released) = sync_channel(1);
+        let failed = |text: String| Err(StoreError::new(StoreErrorKind::Other, text));
+        let release = move || drop(done.send(store.release()));
+        let thread = thread::Builder::new().name("playfield-store-release".into()).spawn(release);
+        if let Err(error) = thread {
+            return failed(format!("can't start a thread: {error}"));
+        }
+        match released.recv_timeout(limit) {
+            Ok(released) => released,
+            Err(RecvTimeoutError::Timeout) => {
+                failed(format!("the store has not written what it accepted within {limit:?}"))
+            }
+            Err(RecvTimeoutError::Disconnected) => {
+                failed("the store panicked when it was released; see the log".to_owned())
+            }
+        }
     }
 
     /// Drops the store, once its rooms are gone, and waits for that; `false` if it takes longer
@@ -52,7 +72,9 @@ mod tests {
     use std::sync::{Arc, Mutex};
     use std::time::Duration;
 
-    use playfield_room::{Completion, Fence, Loaded, MemoryStore, Opened, Store, Stored};
+    use playfield_room::{
+        Completion, Fence, Loaded, MemoryStore, Opened, Store, StoreError, Stored,
+    };
 
     use super::{KeptStore, STORE_CLOSE_MAX};
 
@@ -60,6 +82,8 @@ mod tests {
     struct Slow {
         may_end: Mutex<Receiver<()>>,
         saves: MemoryStore,
+        /// Panics when it is released.
+        panics: bool,
     }
 
     impl Drop for Slow {
@@ -84,6 +108,33 @@ mod tests {
         fn keys(&self, room_type: &str, after: Option<&str>, limit: usize) -> Stored<Vec<String>> {
             self.saves.keys(room_type, after, limit)
         }
+        fn release(&self) -> Result<(), StoreError> {
+            assert!(!self.panics, "as it is to do");
+            let _ = self.may_end.lock().unwrap().recv();
+            Ok(())
+        }
+    }
+
+    fn slow(may_end: Receiver<()>, panics: bool) -> KeptStore {
+        let (may_end, saves) = (Mutex::new(may_end), MemoryStore::new());
+        KeptStore::new(Some(Arc::new(Slow { may_end, saves, panics })))
+    }
+
+    #[test]
+    fn a_store_is_released_in_time_or_it_is_an_error() {
+        assert_eq!(KeptStore::new(None).release(Duration::ZERO), Ok(()));
+        let (end, may_end) = sync_channel(2);
+        let kept = slow(may_end, false);
+        let error = kept.release(Duration::ZERO).unwrap_err();
+        assert_eq!(error.to_string(), "the store has not written what it accepted within 0ns");
+        end.send(()).unwrap();
+        end.send(()).unwrap();
+        assert_eq!(kept.release(STORE_CLOSE_MAX), Ok(()));
+        drop(end);
+
+        let (_, may_end) = sync_channel(1);
+        let error = slow(may_end, true).release(STORE_CLOSE_MAX).unwrap_err();
+        assert_eq!(error.to_string(), "the store panicked when it was released; see the log");
     }
 
     #[test]
@@ -91,16 +142,14 @@ mod tests {
         let kept = KeptStore::new(None);
         assert!(kept.close(Duration::ZERO), "there is none");
         let (end, may_end) = sync_channel(1);
-        let slow = Slow { may_end: Mutex::new(may_end), saves: MemoryStore::new() };
-        let kept = KeptStore::new(Some(Arc::new(slow)));
+        let kept = slow(may_end, false);
         assert!(kept.lend().is_some());
         assert!(!kept.close(Duration::ZERO), "it may not end yet");
         assert!(kept.lend().is_none());
         end.send(()).unwrap();
 
         let (end, may_end) = sync_channel(1);
-        let slow = Slow { may_end: Mutex::new(may_end), saves: MemoryStore::new() };
         end.send(()).unwrap();
-        assert!(KeptStore::new(Some(Arc::new(slow))).close(STORE_CLOSE_MAX));
+        assert!(slow(may_end, false).close(STORE_CLOSE_MAX));
     }
 }

@@ -2,11 +2,14 @@
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 use std::{io, iter};
+
+use playfield_room::panic_text;
 
 use super::channel::Channel;
 use super::gate::{Collected, Stage};
@@ -33,7 +36,12 @@ pub(crate) fn upgrade(
         return Err(UpgradeError::new("an upgrade is under way already: wait for its end"));
     }
     let result = Handover::start(node, upgrade).and_then(|mut handover| {
-        let result = handover.run(shared, node);
+        let run = AssertUnwindSafe(|| handover.run(shared, node));
+        // The shards wait for the outcome, whatever code of the program does.
+        let result = catch_unwind(run).unwrap_or_else(|panic| {
+            let text = panic_text(&*panic);
+            Err(UpgradeError::new(format!("code of the program panicked: {text}")))
+        });
         if result.is_err() {
             handover.give_up();
         }
@@ -118,7 +126,7 @@ impl Handover {
             let text = format!("the rooms were not frozen within {STEP_MAX:?}");
             return Err(UpgradeError::new(text));
         };
-        node.store.release().map_err(|error| UpgradeError::new(error.to_string()))?;
+        node.store.release(STEP_MAX).map_err(|error| UpgradeError::new(error.to_string()))?;
         let (rooms, sessions) = self.send(shared, node, collected)?;
         match self.receive("hold the rooms", self.step)? {
             Message::Holds => {}
