@@ -348,14 +348,16 @@ impl EventLoop {
         self.shard.begin(now);
         self.tls.begin();
         self.stop_if_told();
+        // An upgrade has failed, and another may have begun since.
+        if self.shared.gate.stage() < self.gate_stage {
+            self.leave_gate();
+        }
         if self.shared.gate.stage() != Stage::Open {
             let is_over = self.gated_turn(events);
             self.published.pulse.rest();
             if is_over || self.shared.gate.stage() != Stage::Open {
                 return is_over;
             }
-        }
-        if self.gate_stage != Stage::Open {
             self.leave_gate();
         }
         if !self.passed_on.is_empty() && self.shared.is_alone.load(Ordering::Acquire) {
@@ -778,7 +780,9 @@ impl EventLoop {
     }
 
     fn stop_if_told(&mut self) {
-        if self.ends_at.is_none() && self.shared.stops.load(Ordering::Acquire) {
+        // An upgrade that is under way gives up first, and needs the rooms as they are.
+        let may_stop = self.shared.gate.stage() == Stage::Open;
+        if self.ends_at.is_none() && may_stop && self.shared.stops.load(Ordering::Acquire) {
             self.ends_at = Some(self.now() + self.shared.shutdown_timeout);
             self.listeners.clear();
             self.shard.close_rooms();

@@ -3,6 +3,7 @@
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use mio::{Events, Poll, Waker};
@@ -18,6 +19,7 @@ use crate::config::Config;
 use crate::http::Handover;
 use crate::mailbox::Mailbox;
 use crate::testing::bare_shard;
+use crate::upgrade::gate::Stage;
 
 const FORMAT: Format = Format::Packed;
 
@@ -172,4 +174,34 @@ fn the_old_socket_of_a_session_that_was_just_resumed_does_not_end_it() {
         ServerMessage::decode(FORMAT, &pong),
         Ok(ServerMessage::Pong(pong)) if pong.nonce == 5
     ));
+}
+
+/// A shard may have no turn between an upgrade that failed and the next one.
+#[test]
+fn the_shard_goes_on_between_two_upgrades_even_if_the_second_begins_at_once() {
+    let mut looped = Looped::new();
+    let shared = Arc::clone(&looped.event_loop.shared);
+    assert!(shared.gate.begin(1));
+    shared.gate.go_to(Stage::Written);
+    looped.event_loop.turn(&looped.events, Duration::ZERO);
+    assert_eq!(looped.event_loop.gate_stage, Stage::Written);
+    shared.gate.end(false);
+    assert!(shared.gate.begin(1));
+    shared.gate.go_to(Stage::Draining);
+    looped.event_loop.turn(&looped.events, Duration::ZERO);
+    assert!(looped.event_loop.gate_stage < Stage::Stopped, "the rooms are frozen from before");
+}
+
+#[test]
+fn a_shard_that_is_told_to_stop_while_it_is_at_the_gate_stops_when_that_is_open() {
+    let mut looped = Looped::new();
+    let shared = Arc::clone(&looped.event_loop.shared);
+    assert!(shared.gate.begin(1));
+    shared.gate.go_to(Stage::Draining);
+    shared.stops.store(true, Ordering::Release);
+    looped.event_loop.turn(&looped.events, Duration::ZERO);
+    assert!(looped.event_loop.ends_at.is_none(), "its rooms may go on elsewhere");
+    shared.gate.end(false);
+    looped.event_loop.turn(&looped.events, Duration::ZERO);
+    assert!(looped.event_loop.ends_at.is_some());
 }

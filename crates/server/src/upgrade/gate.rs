@@ -80,7 +80,7 @@ impl Gate {
     }
 
     /// Begins an upgrade of a node with this many shards. Returns `false` if one is under way.
-    pub(super) fn begin(&self, shards: usize) -> bool {
+    pub(crate) fn begin(&self, shards: usize) -> bool {
         let mut inner = self.lock();
         if std::mem::replace(&mut inner.is_upgrading, true) {
             return false;
@@ -92,7 +92,7 @@ impl Gate {
         true
     }
 
-    pub(super) fn go_to(&self, stage: Stage) {
+    pub(crate) fn go_to(&self, stage: Stage) {
         self.stage.store(stage as u8, Ordering::Release);
     }
 
@@ -189,10 +189,12 @@ impl Gate {
     }
 
     /// Ends the upgrade: the shards go on, or end if another process has taken over.
-    pub(super) fn end(&self, is_over: bool) {
+    pub(crate) fn end(&self, is_over: bool) {
         let mut inner = self.lock();
         inner.is_over = Some(is_over);
         inner.is_upgrading = is_over;
+        // The sockets in there would outlive their connections.
+        inner.collected.clear();
         self.go_to(Stage::Open);
         self.changed.notify_all();
     }

@@ -29,9 +29,7 @@ pub(crate) fn upgrade(
     node: &Node,
     upgrade: &Upgrade,
 ) -> Result<Upgraded, UpgradeError> {
-    if shared.stops.load(Ordering::Acquire) {
-        return Err(UpgradeError::new("the node is shutting down"));
-    }
+    check_goes_on(shared)?;
     if !shared.gate.begin(shared.mailboxes.len()) {
         return Err(UpgradeError::new("an upgrade is under way already: wait for its end"));
     }
@@ -61,6 +59,14 @@ pub(crate) fn upgrade(
     shared.gate.end(result.is_ok());
     shared.wake_all();
     result
+}
+
+/// Fails if the node was told to stop: then no other process is to go on with it.
+fn check_goes_on(shared: &SharedRuntime) -> Result<(), UpgradeError> {
+    match shared.stops.load(Ordering::Acquire) {
+        true => Err(UpgradeError::new("the node is shutting down")),
+        false => Ok(()),
+    }
 }
 
 /// The program of this process, as it is now under its name.
@@ -110,6 +116,7 @@ impl Handover {
         let gate = &shared.gate;
         gate.go_to(Stage::Draining);
         gate.wait_until_drained(Instant::now() + node.config.timeouts.freeze_wait, &wake);
+        check_goes_on(shared)?;
 
         let began = Instant::now();
         let by = began + STEP_MAX;
@@ -132,6 +139,7 @@ impl Handover {
             Message::Holds => {}
             other => return Err(unexpected(&other)),
         }
+        check_goes_on(shared)?;
         self.send_message(&Message::Commit)?;
         match self.receive("serve", self.step)? {
             Message::Serves => {}
