@@ -60,6 +60,12 @@ impl Asks {
         Self { inner: Mutex::default(), asks_max, timeout }
     }
 
+    /// Counts requests from a number far from those of other processes: a room that goes on here
+    /// may answer what it was asked there.
+    pub(crate) fn count_from(&self, random: u64) {
+        self.lock().begun = random >> 2;
+    }
+
     /// Notes a request to a room of this shard; its number, and where the answer arrives. It has
     /// the usual time and `more`, for what the shard waits for itself.
     ///

@@ -114,6 +114,7 @@ fn start_as(mut server: Server, mut successor: Option<&mut Successor>) -> io::Re
         server.into_node(shards, store, fleet, inherited.secret);
     node.addresses = Addresses::with_memory(&node.config, memory_max);
     node.recordings = recordings;
+    node.asks.count_from(Entropy::System.number());
     let node = Arc::new(node);
 
     let published: Vec<Arc<Published>> = (0..shards).map(|_| Arc::default()).collect();
