@@ -105,6 +105,54 @@ impl On<Saved> for Ledger {
     }
 }
 
+/// A room that only the program speaks to.
+#[derive(State, Default)]
+struct Desk {
+    added: u64,
+    #[sync(hidden)]
+    held: List<Deferred<Hold>>,
+}
+
+/// The reply is the number of these.
+#[derive(Message)]
+#[reply(u64)]
+struct Add;
+
+/// The reply comes with [`Free`].
+#[derive(Message)]
+#[reply(u64)]
+struct Hold;
+
+/// Answers all that is held with this.
+#[derive(Message)]
+struct Free(u64);
+
+#[room(internal(Add, Hold, Free), empty_ms = 600_000, reply_ms = 600_000)]
+impl Room for Desk {}
+
+impl On<Add> for Desk {
+    fn on(&mut self, _: Add, _: &mut Context<Self>) -> Result<u64> {
+        self.added += 1;
+        Ok(self.added)
+    }
+}
+
+impl On<Hold> for Desk {
+    fn on(&mut self, _: Hold, cx: &mut Context<Self>) -> Result<u64> {
+        self.held.push(cx.defer());
+        Err(Error::deferred())
+    }
+}
+
+impl On<Free> for Desk {
+    fn on(&mut self, Free(with): Free, cx: &mut Context<Self>) -> Result<()> {
+        while let Some(held) = self.held.pop() {
+            cx.answer(held, Ok(with));
+        }
+        Ok(())
+    }
+}
+
 /// Like [`Ledger`], with a field of another type.
 mod other_build {
     use super::{Map, Room, State, room};
@@ -155,7 +203,7 @@ const IGNORED: [&str; 5] = ["--exact", "--ignored", "--nocapture", "--test-threa
 #[test]
 #[ignore = "a node that another test starts and ends"]
 fn node() {
-    serve(Server::new().room::<Ledger>("ledger"));
+    serve(Server::new().room::<Ledger>("ledger").room::<Desk>("desk"));
 }
 
 #[test]
@@ -222,7 +270,10 @@ fn serve_on(shards: usize, server: Server) {
         Ok(path) => server.store_file(path),
         Err(_) => server,
     };
-    match server.route("POST", "/upgrade/{program}", upgrade).start(config) {
+    let server = server
+        .route("POST", "/upgrade/{program}", upgrade)
+        .route("POST", "/desk/{key}/{act}", at_desk);
+    match server.start(config) {
         Ok(running) => {
             println!("\nlistening on {}", running.local_addr());
             running.wait().unwrap();
@@ -238,6 +289,19 @@ async fn upgrade(node: NodeHandle, Path(program): Path<String>) -> String {
         Ok(done) => format!("done {} {} {}", done.pid, done.rooms, done.sessions),
         Err(error) => format!("failed {error}"),
     }
+}
+
+/// Does something at a desk: the answer is its answer, or why there is none.
+async fn at_desk(node: NodeHandle, Path((key, act)): Path<(String, String)>) -> String {
+    let answered = async {
+        let desk = node.find_or_create::<Desk>(&key, &()).await?;
+        match act.as_str() {
+            "add" => node.ask(&desk, &Add).await,
+            "hold" => node.ask(&desk, &Hold).await,
+            with => node.tell(&desk, &Free(with.parse().unwrap())).map(|()| 0),
+        }
+    };
+    answered.await.map_or_else(|error| error.to_string(), |answer| format!("ok {answer}"))
 }
 
 /// A node in a process of its own, and those that replace it.
@@ -296,14 +360,19 @@ impl Node {
 
 /// Makes an HTTP request without a body. Returns the answer.
 fn ask(address: impl ToSocketAddrs, what: &str) -> String {
-    let mut stream = TcpStream::connect(address).unwrap();
+    ask_if_it_can(address, what).unwrap()
+}
+
+/// Like [`ask`], of a process that may end meanwhile.
+fn ask_if_it_can(address: impl ToSocketAddrs, what: &str) -> std::io::Result<String> {
+    let mut stream = TcpStream::connect(address)?;
     let request = format!(
         "{what} HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
     );
-    stream.write_all(request.as_bytes()).unwrap();
+    stream.write_all(request.as_bytes())?;
     let mut answer = String::new();
-    stream.read_to_string(&mut answer).unwrap();
-    answer
+    stream.read_to_string(&mut answer)?;
+    Ok(answer)
 }
 
 impl Drop for Node {
@@ -500,6 +569,67 @@ fn of_two_upgrades_at_once_the_second_is_refused() {
     assert!(first.join().unwrap().contains("did not start"));
     assert_eq!(node.pid, pid);
     bots.end();
+}
+
+/// A process has what it has answered to, and so has the next one.
+#[test]
+fn what_was_answered_over_http_is_in_the_room_whichever_process_has_it() {
+    let mut node = Node::start();
+    let (is_over, answered) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
+    let askers = (0..4).map(|_| {
+        let (address, is_over) = (node.address.clone(), Arc::clone(&is_over));
+        let answered = Arc::clone(&answered);
+        std::thread::spawn(move || {
+            while !is_over.load(Ordering::Relaxed) {
+                let answer = ask_if_it_can(&address, "POST /desk/one/add").unwrap_or_default();
+                let is_answer = answer.contains("\r\n\r\nok ");
+                answered.fetch_add(u64::from(is_answer), Ordering::Relaxed);
+            }
+        })
+    });
+    let askers: Vec<_> = askers.collect();
+    for _ in 0..5 {
+        let before = answered.load(Ordering::Relaxed);
+        while answered.load(Ordering::Relaxed) < before + REQUESTS {
+            #[expect(clippy::disallowed_methods, reason = "they count without a signal")]
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        let answer = node.upgrade("node");
+        assert!(answer.starts_with("done "), "{answer}");
+    }
+    is_over.store(true, Ordering::Relaxed);
+    askers.into_iter().for_each(|asker| asker.join().unwrap());
+    let added = ask(&node.address, "POST /desk/one/add");
+    let added = added.rsplit_once("ok ").and_then(|(_, added)| added.parse::<u64>().ok());
+    let answered = answered.load(Ordering::Relaxed);
+    assert!(added.is_some_and(|added| added > answered), "{added:?} with {answered} before");
+}
+
+/// The requests of each process are its own: whoever asked the one before is gone.
+#[test]
+fn a_reply_owed_to_the_process_before_is_nobody_elses() {
+    let mut node = Node::start();
+    let hold = |node: &Node, key: &str| {
+        let (address, what) = (node.address.clone(), format!("POST /desk/{key}/hold"));
+        std::thread::spawn(move || ask_if_it_can(&address, &what).unwrap_or_default())
+    };
+    let before: Vec<_> = (0..5).map(|_| hold(&node, "one")).collect();
+    let answer = node.upgrade("node");
+    assert!(answer.starts_with("done "), "{answer}");
+    before.into_iter().for_each(|asker| drop(asker.join()));
+    let after: Vec<_> = (0..5).map(|_| hold(&node, "two")).collect();
+    let by = Instant::now() + PATIENCE;
+    // Each answer is one of the own desk, once it is asked.
+    while !after.iter().all(JoinHandle::is_finished) {
+        for (key, with) in [("one", 1), ("two", 2)] {
+            ask(&node.address, &format!("POST /desk/{key}/{with}"));
+        }
+        assert!(Instant::now() < by, "all are answered");
+    }
+    for asker in after {
+        let answer = asker.join().unwrap();
+        assert!(answer.ends_with("ok 2"), "{answer}");
+    }
 }
 
 #[test]

@@ -107,6 +107,10 @@ impl Shard {
 impl Shard {
     /// Mail from another shard, or from the background.
     pub(crate) fn mail(&mut self, mail: ShardMail) {
+        // A room that was written must not answer: it may go on elsewhere as it was.
+        if let Some(held) = self.held_mail.as_mut().filter(|_| mail.is_from_outside()) {
+            return held.push(mail);
+        }
         let payer = mail.payer();
         self.charge_for(payer, |shard| {
             shard.deliver_mail(mail);

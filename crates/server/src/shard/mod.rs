@@ -67,6 +67,7 @@ use connection::patience::Patience;
 pub(crate) use env::Stopwatch;
 use env::{Env, SHUTTING_DOWN, nanoseconds};
 use keys::{ConnectionKey, RoomKey};
+use mail::ShardMail;
 use outbound::Outbound;
 use pacing::Pacing;
 pub(crate) use pacing::Part;
@@ -99,6 +100,8 @@ pub(crate) struct Shard {
     given_up: Vec<RoomKey>,
     /// The reason that a room can't be frozen, if one can't.
     not_frozen: Option<String>,
+    /// Mail from outside since the rooms were written, if they are: it is not in their frozen form.
+    held_mail: Option<Vec<ShardMail>>,
     /// Rooms that go on from their frozen form, with the players who don't.
     thawed: Vec<(RoomKey, Vec<PlayerId>)>,
 }
@@ -153,6 +156,7 @@ impl Shard {
             frozen: Vec::new(),
             given_up: Vec::new(),
             not_frozen: None,
+            held_mail: None,
             thawed: Vec::new(),
         }
     }

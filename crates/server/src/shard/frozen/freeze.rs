@@ -101,6 +101,7 @@ impl Shard {
                 }
             }
         }
+        self.held_mail = Some(Vec::new());
         self.apply_effects();
     }
 
@@ -144,6 +145,7 @@ impl Shard {
             self.host.call(&mut below!(self), key, |room, at, out| room.moved(at, out));
         }
         self.settle();
+        self.held_mail.take().into_iter().flatten().for_each(|mail| self.mail(mail));
     }
 
     fn write_host_parts(&mut self, key: RoomKey, form: &mut FrozenWriter) {

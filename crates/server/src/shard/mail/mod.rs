@@ -87,6 +87,18 @@ pub(crate) enum ShardMail {
 }
 
 impl ShardMail {
+    /// Returns whether code outside of rooms sent it, and it may change a room or create one.
+    pub(in crate::shard) fn is_from_outside(&self) -> bool {
+        match self {
+            Self::Post { mail: Mail::Told { from, .. } | Mail::Asked { from, .. }, .. } => {
+                from.is_none()
+            }
+            Self::Found(founding) => founding.answers.is_some(),
+            Self::Close { .. } | Self::Operate(_) | Self::Reserve { .. } => true,
+            _ => false,
+        }
+    }
+
     /// The address of the client that caused it, if it names one. [Frames](Self::Frames) name their
     /// members instead.
     pub(in crate::shard) fn payer(&self) -> Option<Host> {

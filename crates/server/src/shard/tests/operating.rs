@@ -34,3 +34,17 @@ fn the_longest_sync_of_a_room_at_rest_is_none() {
     world.wait(100);
     assert!(load(&mut world, &id).longest.is_some());
 }
+
+/// The frozen form of a room has nothing of what is asked of it afterwards, so nothing is answered
+/// before it is known where the room goes on.
+#[test]
+fn what_is_asked_of_a_room_that_is_written_waits_for_the_outcome() {
+    let mut world = World::new(1, &[]);
+    let client = world.client(0);
+    let (_, id) = world.room(client, "tick=0");
+    assert_eq!(world.counters(0).rooms, 1);
+    let (room, text) = (RoomId::parse(&id).unwrap(), "enough".to_owned());
+    world.fail_to_replace(0, ShardMail::Close { room, text });
+    world.wait(100);
+    assert_eq!(world.counters(0).rooms, 0);
+}

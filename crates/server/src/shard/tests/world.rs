@@ -1003,6 +1003,19 @@ impl World {
         open.into_keys().collect()
     }
 
+    /// All rooms are written, this mail from outside comes, and no other node takes over.
+    pub(super) fn fail_to_replace(&mut self, shard: usize, mail: ShardMail) {
+        self.shards.iter_mut().for_each(Shard::stop_rooms);
+        self.exchange(Shard::settle_stopped);
+        self.shards.iter_mut().for_each(Shard::freeze_rooms);
+        self.shards[shard].mail(mail);
+        let before = self.shards[shard].counters().rooms;
+        self.exchange(|_| {});
+        assert_eq!(self.shards[shard].counters().rooms, before);
+        self.shards.iter_mut().for_each(Shard::thaw_here);
+        self.run();
+    }
+
     /// Delivers mail until none is under way, and does this on each shard in between.
     fn exchange(&mut self, act: impl Fn(&mut Shard)) {
         loop {
