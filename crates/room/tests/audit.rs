@@ -1,6 +1,7 @@
 //! Audits find what depends on a secret, name it, and say when they prove nothing.
 
 use std::collections::HashSet;
+use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime};
 
@@ -147,6 +148,13 @@ fn what_only_the_audience_and_other_rooms_receive_is_no_leak() {
     }
     let report = told(&Tell::Nothing);
     assert!(report.messages() > 4, "{report}");
+    let of = |secrets: Range<u32>| {
+        Sim::<Den>::audit(secrets, |sim, secret| {
+            sim.join("Bob").unwrap();
+            sim.room_mut().secret = *secret;
+        })
+    };
+    assert_eq!(of(0..2).messages(), of(0..9).messages(), "as many in each run");
 }
 
 #[test]
@@ -227,6 +235,13 @@ fn an_audit_that_proves_nothing_fails() {
         sim.advance(Duration::from_secs((*secret).into()));
     });
     assert!(unequal.contains("7s pass"), "{unequal}");
+    let alone = audit(|sim, secret| {
+        let ann = sim.join("Ann").unwrap();
+        sim.may_see(ann);
+        sim.room_mut().secret = *secret;
+        sim.sync();
+    });
+    assert!(alone.contains("nobody was sent anything"), "{alone}");
     let one = Sim::<Den>::audit([7], |sim, secret| sim.room_mut().secret = *secret);
     assert!(one.to_string().contains("fewer than two secrets"), "{one}");
 }

@@ -95,7 +95,8 @@ impl<R: Room + Default> Sim<R> {
             return AuditReport::void(Void::Divergence(divergence));
         }
         drop(again);
-        let mut audit = Audit { reader, report: AuditReport::void(Void::NoEffect) };
+        let report = AuditReport::void(Void::NoEffect);
+        let mut audit = Audit { reader, report, has_audience_only: true };
         audit.report.inputs = run.log.inputs().len();
         let (mut runs, mut panic) = (1, None);
         for (number, secret) in secrets.enumerate() {
@@ -103,8 +104,11 @@ impl<R: Room + Default> Sim<R> {
             audit.compare([&run.log, &other.log], number + 1);
             (runs, panic) = (runs + 1, panic.or(other.panic.take()));
         }
-        let Audit { mut report, .. } = audit;
+        let Audit { mut report, has_audience_only, .. } = audit;
         report.runs = runs;
+        if has_audience_only && report.is_silent() {
+            report.void = Some(Void::Nobody);
+        }
         if runs < 2 {
             report.void = Some(Void::FewerThanTwo);
         }
@@ -143,6 +147,8 @@ impl Run {
 struct Audit {
     reader: Reader,
     report: AuditReport,
+    /// Nobody who may not see the secret was sent anything, but by the list of rooms.
+    has_audience_only: bool,
 }
 
 impl Audit {
@@ -151,7 +157,7 @@ impl Audit {
         let receivers = logs.iter().flat_map(|log| log.transcripts().keys());
         let receivers: BTreeSet<&Receiver> = receivers.collect();
         let (mut found, mut has_effect) = (Vec::new(), states(a).ne(states(b)));
-        let none = Transcript::default();
+        let (none, mut messages) = (Transcript::default(), 0);
         for receiver in receivers {
             let runs = logs.map(|log| log.transcripts().get(receiver).unwrap_or(&none));
             let is_room = matches!(receiver, Receiver::Room(_));
@@ -159,7 +165,9 @@ impl Audit {
                 has_effect |= runs[0].entries != runs[1].entries;
                 continue;
             }
-            self.report.messages += runs[0].entries.len();
+            messages += runs[0].entries.len();
+            let is_sent = runs.iter().any(|run| !run.entries.is_empty());
+            self.has_audience_only &= !is_sent || matches!(receiver, Receiver::Listing);
             for finding in self.reader.first_difference(runs) {
                 let input = finding.input.checked_sub(1);
                 let input = input.and_then(|last| logs[finding.run].inputs().get(last));
@@ -179,6 +187,7 @@ impl Audit {
                 });
             }
         }
+        self.report.messages = self.report.messages.max(messages);
         found.sort_by_key(|leak| (leak.at, leak.tick, leak.input));
         let differ = unequal_inputs(logs);
         // A leak may be why inputs differ later.

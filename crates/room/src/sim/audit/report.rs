@@ -27,6 +27,8 @@ pub(super) enum Void {
     Inputs([String; 2]),
     /// Nothing in the room depends on the secret.
     NoEffect,
+    /// Nobody who may not see the secret was there.
+    Nobody,
     FewerThanTwo,
 }
 
@@ -127,8 +129,8 @@ impl AuditReport {
     ///
     /// # Panics
     /// With the report, if there is a leak, or if the audit proves nothing: the secrets change
-    /// nothing in the room, the test drives players differently who may not see them, or the room
-    /// is not deterministic.
+    /// nothing in the room, nobody is there who may not see them, the test drives such players
+    /// differently, or the room is not deterministic.
     #[track_caller]
     pub fn assert_silent(&self) {
         assert!(self.is_silent(), "{self}");
@@ -166,6 +168,10 @@ impl fmt::Display for Void {
             Self::NoEffect => f.write_str(
                 "nothing in the room depends on the secret, not even its hidden state. Let the \
                  closure use it",
+            ),
+            Self::Nobody => f.write_str(
+                "nobody was sent anything who may not see the secret. Let a player join whom \
+                 `Sim::may_see` does not name",
             ),
             Self::FewerThanTwo => f.write_str("there are fewer than two secrets to compare"),
         }
