@@ -4,6 +4,7 @@ use crate::{
     Close, CloseFinder, Deflate, Error, Opcode, Role,
     deflate::{Direction, Inflater},
     early::Early,
+    encode::encode_fragment,
     frame::{Length, Start},
     mask,
     message::{Compressed, Message},
@@ -154,6 +155,41 @@ impl Decoder {
             Phase::Stopped => false,
         };
         keeps_nothing && inflate.is_none() && early.is_none()
+    }
+
+    /// Appends the unfinished message, if there is one, as frames by which it could have come so far.
+    /// A new decoder with the same limits and compression that reads them goes on exactly as this
+    /// one: a connection can move to another process as bytes.
+    ///
+    /// Returns `false` and appends nothing where frames can't tell the state: within a compressed
+    /// message, where messages may refer to earlier ones, where fragments are passed on, and after a
+    /// Close frame or an error.
+    pub fn encode_unfinished(&self, out: &mut Vec<u8>) -> bool {
+        let Self { message, inflate, early: _, limits, role, phase, passes_fragments } = self;
+        let takes_over = |inflate: &Inflate| inflate.direction.context_takeover;
+        if *phase == Phase::Stopped
+            || *passes_fragments
+            || inflate.as_deref().is_some_and(takes_over)
+        {
+            return false;
+        }
+        let Some(message) = message.as_deref().filter(|_| *phase == Phase::Open) else {
+            return true;
+        };
+        let Some((mut opcode, bytes)) = message.so_far() else { return false };
+        let mask = match role {
+            Role::Server => Some([0; 4]),
+            Role::Client => None,
+        };
+        let mut rest = bytes.as_slice();
+        loop {
+            let (frame, after) = rest.split_at(rest.len().min(limits.frame_bytes_max));
+            encode_fragment(out, opcode, false, frame, mask);
+            if after.is_empty() || frame.is_empty() {
+                return true;
+            }
+            (rest, opcode) = (after, Opcode::Continuation);
+        }
     }
 
     /// Returns the memory that the unfinished message takes, together with what is kept to
@@ -391,6 +427,80 @@ mod tests {
         decoder.decode(&mut b"\x80\x01b".to_vec()).unwrap();
         decoder.decode(&mut []).unwrap();
         assert!(decoder.message.is_none(), "the next call releases it, even with empty input");
+    }
+
+    /// Messages from `wire`, read in pieces of `size` bytes, each piece by a new decoder.
+    fn read_by_many(
+        role: Role,
+        deflate: Option<&Deflate>,
+        wire: &[u8],
+        size: usize,
+    ) -> Vec<String> {
+        let limits = Limits { message_bytes_max: 40, frame_bytes_max: 7 };
+        let new = || match deflate {
+            Some(deflate) => Decoder::with_deflate(role, limits, deflate),
+            None => Decoder::new(role, limits),
+        };
+        let (mut input, mut items) = (Vec::new(), Vec::new());
+        for piece in wire.chunks(size) {
+            input.extend_from_slice(piece);
+            let mut decoder = new();
+            loop {
+                let decoded = decoder.decode(&mut input).unwrap();
+                let consumed = decoded.consumed;
+                items.extend(decoded.item.map(|item| format!("{item:?}")));
+                input.drain(..consumed);
+                if consumed == 0 {
+                    break;
+                }
+            }
+            let mut before = Vec::new();
+            assert!(decoder.encode_unfinished(&mut before));
+            before.append(&mut input);
+            input = before;
+        }
+        items
+    }
+
+    #[test]
+    fn a_new_decoder_goes_on_with_an_unfinished_message() {
+        let text = "ab€cdé😀";
+        for role in [Role::Server, Role::Client] {
+            let mask = (role == Role::Server).then_some([1, 2, 3, 4]);
+            let mut wire = Vec::new();
+            encode_fragment(&mut wire, Opcode::Binary, false, b"", mask);
+            encode_fragment(&mut wire, Opcode::Continuation, true, b"xyz", mask);
+            let mut opcode = Opcode::Text;
+            for piece in text.as_bytes().chunks(2) {
+                encode_fragment(&mut wire, opcode, false, piece, mask);
+                encode_fragment(&mut wire, Opcode::Ping, true, b"p", mask);
+                opcode = Opcode::Continuation;
+            }
+            encode_fragment(&mut wire, Opcode::Continuation, true, b"", mask);
+            let whole = read_by_many(role, None, &wire, wire.len());
+            assert_eq!(whole.last(), Some(&format!("{:?}", Item::Text(text))));
+            for size in 1..wire.len() {
+                assert_eq!(read_by_many(role, None, &wire, size), whole, "{size}");
+                let deflate = Some(&Deflate::default());
+                assert_eq!(read_by_many(role, deflate, &wire, size), whole, "{size}");
+            }
+        }
+    }
+
+    #[test]
+    fn frames_do_not_tell_all_states() {
+        let tells = |decoder: &Decoder| decoder.encode_unfinished(&mut Vec::new());
+        let limits = Limits::default();
+        let keeps = Direction { context_takeover: true, ..Direction::default() };
+        let keeps = Deflate { server: keeps, client: keeps };
+        assert!(!tells(&Decoder::with_deflate(Role::Client, limits, &keeps)));
+        let mut decoder = Decoder::with_deflate(Role::Client, limits, &Deflate::default());
+        assert!(tells(&decoder));
+        decoder.decode(&mut b"\x41\x01a".to_vec()).unwrap();
+        assert!(!tells(&decoder), "a compressed message is under way");
+        let mut decoder = Decoder::new(Role::Client, limits);
+        decoder.decode(&mut b"\x88\x00".to_vec()).unwrap();
+        assert!(!tells(&decoder), "it was closed");
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! A message that arrives in fragments or compressed.
 
 use crate::{
-    Error, Item,
+    Error, Item, Opcode,
     deflate::{Direction, Inflater},
     utf8::Utf8,
 };
@@ -129,6 +129,17 @@ impl Message {
         match &self.plain {
             Plain::Text(text) if self.compressed.is_none() => Some(text.cut),
             Plain::Text(_) | Plain::Binary(_) => None,
+        }
+    }
+
+    /// Its opcode, and its bytes so far; `None` if it is compressed.
+    pub(crate) fn so_far(&self) -> Option<(Opcode, Vec<u8>)> {
+        match &self.plain {
+            _ if self.is_compressed() => None,
+            Plain::Text(text) => {
+                Some((Opcode::Text, [text.whole.as_bytes(), text.cut.tail()].concat()))
+            }
+            Plain::Binary(bytes) => Some((Opcode::Binary, bytes.clone())),
         }
     }
 

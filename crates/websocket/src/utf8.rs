@@ -16,6 +16,11 @@ impl Utf8 {
         self.tail_bytes.into()
     }
 
+    /// The incomplete character.
+    pub(crate) fn tail(&self) -> &[u8] {
+        &self.tail[..self.bytes()]
+    }
+
     /// Validates the next piece and passes the complete characters to `whole`.
     pub(crate) fn push(
         &mut self,
