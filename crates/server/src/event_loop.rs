@@ -643,7 +643,8 @@ impl EventLoop {
 
     /// Returns whether it is time for rooms again, after output was written since `began`.
     fn is_output_over(&self, began: Duration) -> bool {
-        if self.shard.host.due_at().is_none() {
+        // At the gate none runs, however late it is.
+        if self.gate_stage > Stage::Draining || self.shard.host.due_at().is_none() {
             return false; // Without asking for the time after each write.
         }
         let now = self.now();

@@ -108,7 +108,8 @@ impl EventLoop {
         for PassedOn { key, socket } in std::mem::take(&mut self.passed_on) {
             self.shared.connections.fetch_add(1, Ordering::Relaxed);
             self.place(key, TcpStream::from_std(socket), Layer::Plain);
-            // Output of rooms meanwhile.
+            self.shard.goes_on(key);
+            // What the old process had not written, and output of rooms meanwhile.
             self.writable.push_back(key);
         }
     }

@@ -50,8 +50,8 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use playfield_room::EndReason;
 use playfield_room::frozen::FrozenWriter;
-use playfield_room::{EndReason, PlayerId};
 use playfield_wire::ErrorCode;
 
 use crate::addresses::Tally;
@@ -66,6 +66,7 @@ pub(crate) use connection::SocketChange;
 use connection::patience::Patience;
 pub(crate) use env::Stopwatch;
 use env::{Env, SHUTTING_DOWN, nanoseconds};
+use frozen::ThawedRoom;
 use keys::{ConnectionKey, RoomKey};
 use mail::ShardMail;
 use outbound::Outbound;
@@ -102,8 +103,8 @@ pub(crate) struct Shard {
     not_frozen: Option<String>,
     /// Mail from outside since the rooms were written, if they are: it is not in their frozen form.
     held_mail: Option<Vec<ShardMail>>,
-    /// Rooms that go on from their frozen form, with the players who don't.
-    thawed: Vec<(RoomKey, Vec<PlayerId>)>,
+    /// Rooms that go on from their frozen form.
+    thawed: Vec<ThawedRoom>,
 }
 
 impl Shard {

@@ -68,12 +68,9 @@ impl Inherited {
         let thawed = thaw(shards, &frozen)?;
         log::info!("{} rooms and {} sessions go on here", thawed.rooms, thawed.sessions);
         let mut of_shards: Vec<Vec<PassedOn>> = shards.iter().map(|_| Vec::new()).collect();
-        for (socket, place) in mem::take(&mut self.connections).into_iter().zip(thawed.connections)
-        {
-            // The old process closes one that has no place here.
-            if let Some((shard, key)) = place {
-                of_shards[usize::from(shard)].push(PassedOn { key, socket });
-            }
+        let sockets = mem::take(&mut self.connections).into_iter();
+        for (socket, (shard, key)) in sockets.zip(thawed.connections) {
+            of_shards[usize::from(shard)].push(PassedOn { key, socket });
         }
         Ok(of_shards)
     }

@@ -32,10 +32,19 @@ thread_local! {
 impl Deflated {
     /// Compresses messages of `bytes_min` and more as both ends agreed.
     pub(crate) fn new(agreed: &Deflate, bytes_min: usize) -> Self {
+        Self::with_window(agreed.server.window_bits, bytes_min)
+    }
+
+    /// Compresses messages of `bytes_min` and more with a window of this size.
+    pub(crate) fn with_window(window_bits: u8, bytes_min: usize) -> Self {
         let plain_bytes_max = bytes_min.saturating_sub(1).min(PLAIN_BYTES_MAX) as u32;
         let [low, middle, high, _] = plain_bytes_max.to_le_bytes();
         let plain_bytes_max = [low, middle, high];
-        Self { window_bits: agreed.server.window_bits, plain_bytes_max }
+        Self { window_bits, plain_bytes_max }
+    }
+
+    pub(crate) fn window_bits(self) -> u8 {
+        self.window_bits
     }
 
     fn plain_bytes_max(self) -> usize {

@@ -156,7 +156,11 @@ impl Partial {
     }
 
     pub(crate) fn len(&self) -> usize {
-        self.0.as_deref().map_or(0, Vec::len)
+        self.as_slice().len()
+    }
+
+    pub(crate) fn as_slice(&self) -> &[u8] {
+        self.0.as_deref().map_or(&[], Vec::as_slice)
     }
 
     pub(crate) fn capacity(&self) -> usize {
@@ -329,7 +333,18 @@ impl Connection {
         self.partial.capacity() + self.outbox_capacity()
     }
 
-    /// Bytes that wait to be written.
+    /// The bytes that wait to be written.
+    #[inline]
+    pub(crate) fn unsent_bytes(&self) -> &[u8] {
+        self.outbox.as_deref().map_or(&[], |outbox| &outbox.bytes[outbox.written..])
+    }
+
+    /// Has these bytes wait to be written, where none do.
+    pub(crate) fn set_unsent(&mut self, bytes: Vec<u8>) {
+        self.outbox = (!bytes.is_empty()).then(|| Box::new(Outbox { bytes, written: 0 }));
+    }
+
+    /// The number of bytes that wait to be written.
     #[inline]
     pub(crate) fn unsent(&self) -> usize {
         self.outbox.as_deref().map_or(0, |outbox| outbox.bytes.len() - outbox.written)

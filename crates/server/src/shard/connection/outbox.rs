@@ -143,8 +143,7 @@ impl Links {
 
     /// The bytes to write.
     pub(crate) fn unsent(&self, key: ConnectionKey) -> &[u8] {
-        let outbox = self.get(key).and_then(|connection| connection.outbox.as_deref());
-        outbox.map_or(&[], |outbox| &outbox.bytes[outbox.written..])
+        self.get(key).map_or(&[], Connection::unsent_bytes)
     }
 
     /// `bytes` bytes were written. Whether that was all.

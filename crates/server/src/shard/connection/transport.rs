@@ -1,6 +1,6 @@
 //! The protocol of a connection: how it is detected, and how messages are framed.
 
-use playfield_websocket::{CloseFinder, Decoder, Limits, Opcode, Role};
+use playfield_websocket::{CloseFinder, Decoder, Deflate, Limits, Opcode, Role};
 use playfield_wire::Format;
 use playfield_wire::framing::{self, PREAMBLE};
 
@@ -37,6 +37,12 @@ pub(crate) fn websocket_limits(config: &Config, is_stranger: bool) -> Limits {
 /// A decoder between messages that are not compressed.
 pub(crate) fn websocket_decoder(config: &Config, is_stranger: bool) -> Decoder {
     Decoder::new(Role::Server, websocket_limits(config, is_stranger))
+}
+
+/// A decoder between messages of a client with a session, which may be compressed.
+pub(crate) fn deflating_decoder(config: &Config) -> Decoder {
+    let limits = websocket_limits(config, false);
+    Decoder::with_deflate(Role::Server, limits, &Deflate::default())
 }
 
 /// The protocol that the first bytes of a connection show.

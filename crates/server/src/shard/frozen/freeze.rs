@@ -8,18 +8,16 @@ use playfield_state::{Bytes, Data};
 use playfield_wire::{ErrorCode, RequestNumber};
 
 use super::parts::{
-    FramingPart, HOSTED, HostedPart, IdentityPart, MEMBERS, MemberPart, Place, ResumptionPart,
-    SessionPart, SessionRoomPart, bytes, nanos,
+    HOSTED, HostedPart, IdentityPart, MEMBERS, MemberPart, Place, ResumptionPart, SessionPart,
+    SessionRoomPart, bytes, nanos,
 };
 use crate::shard::Shard;
-use crate::shard::connection::Phase;
 use crate::shard::keys::{ConnectionKey, RoomKey};
 use crate::shard::rooms::Hosted;
 use crate::shard::rooms::host::{Below, RoomHost};
 use crate::shard::rooms::link::MemberLink;
 use crate::shard::rooms::member::{Member, Standing};
 use crate::shard::rooms::sync::Cause;
-use crate::shard::session::resumption::Resumption;
 use crate::shard::session::{Session, SessionRoom};
 use crate::shard::work::Founder;
 
@@ -126,9 +124,7 @@ impl Shard {
         let keys: Vec<ConnectionKey> = self.sessions.keys().collect();
         let sessions = keys.into_iter().filter_map(|key| {
             let mut part = self.session_part(key)?;
-            let framing =
-                self.links.get(key).filter(|_| self.is_between(key)).and_then(FramingPart::of);
-            part.connection = framing.filter(|_| pass(key));
+            part.connection = self.connection_part(key).filter(|_| pass(key));
             Some(part)
         });
         let sessions = sessions.map(|part| bytes(|out| part.encode(out)).0).collect();
@@ -174,37 +170,6 @@ impl Shard {
         let members: Vec<MemberPart> = live.map(|member| member_part(member, shard)).collect();
         form.host_part(HOSTED, |out| part.encode(out));
         form.host_part(MEMBERS, |out| members.encode(out));
-    }
-
-    /// Returns whether a connection is between messages in both directions, so that it can be
-    /// passed on: neither end has to hear of it. Only sessions that are in rooms and nowhere else.
-    fn is_between(&self, key: ConnectionKey) -> bool {
-        let (Some(connection), Some(session)) = (self.links.get(key), self.sessions.get(key))
-        else {
-            return false;
-        };
-        let is_here = session.resumption.as_ref().is_some_and(Resumption::is_here);
-        let is_settled = |room: &SessionRoom| {
-            let SessionRoom { request, seat, undelivered, told_blocked, acts, leaving, .. } = room;
-            request.is_none()
-                && seat.is_some()
-                && leaving.is_none()
-                && *undelivered == 0
-                && *acts == 0
-                && !told_blocked
-        };
-        let is_elsewhere = session
-            .extras()
-            .is_some_and(|extras| extras.channels.is_some() || extras.ticket.is_some());
-        is_here
-            && connection.phase == Phase::Open
-            && connection.unsent() == 0
-            && connection.partial.is_empty()
-            && connection.waiting_bytes == 0
-            && !(connection.held || connection.blocked || connection.lagging)
-            && !(connection.pause.greeting || connection.pause.departure || connection.pause.ticket)
-            && !is_elsewhere
-            && session.rooms.iter().all(is_settled)
     }
 
     fn session_part(&self, key: ConnectionKey) -> Option<SessionPart> {
@@ -300,6 +265,11 @@ impl RoomHost {
         self.sync_room_by(below, key, Cause::Last, |room, at, out| {
             frozen = room.freeze(at, form, out);
         });
+        if let Some(Hosted { room, members, .. }) = self.rooms.get_mut(key) {
+            // The others still lack what was not sent to them meanwhile.
+            let version = room.version();
+            members.iter_mut().for_each(|(_, member)| member.lagging &= member.clean < version);
+        }
         frozen
     }
 }

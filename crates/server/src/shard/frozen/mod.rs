@@ -4,12 +4,14 @@
 //! beside it, and its members. A session is a value in `packed`. Both name sessions by the place
 //! that they had. Times are those since the node started: the clock of the next process goes on.
 //!
-//! A frozen session is one whose connection was lost. Its client comes back by its token, and gets
-//! what it missed, as after any lost connection. The rooms hear of that only if it takes long.
+//! A frozen session has its connection with all that is under way there, or is one whose connection
+//! was lost. Then its client comes back by its token, and gets what it missed, as after any lost
+//! connection. The rooms hear of that only if it takes long.
 
+mod connection;
 mod freeze;
 mod parts;
 mod thaw;
 
 pub(crate) use freeze::Frozen;
-pub(crate) use thaw::thaw;
+pub(crate) use thaw::{ThawedRoom, thaw};

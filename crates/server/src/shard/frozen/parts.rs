@@ -8,11 +8,10 @@ use playfield_state::{Bytes, Data};
 use playfield_wire::DecodeError;
 use playfield_wire::reader::Reader;
 
+use super::connection::ConnectionPart;
 use crate::addresses::AddressName;
 use crate::auth::Identity;
 use crate::device::Registration;
-use crate::shard::connection::Connection;
-use crate::shard::connection::transport::{Framing, Input};
 use crate::shard::keys::ConnectionKey;
 use crate::shard::rooms::schedule::Beat;
 use crate::shard::slab::Key;
@@ -132,8 +131,8 @@ pub(super) struct SessionPart {
     pub(super) refused: Vec<u32>,
     pub(super) heard: u64,
     pub(super) resumption: ResumptionPart,
-    /// The framing of its open connection, if that is passed on.
-    pub(super) connection: Option<FramingPart>,
+    /// Its open connection, if that is passed on.
+    pub(super) connection: Option<ConnectionPart>,
     pub(super) device: Option<DevicePart>,
 }
 
@@ -158,32 +157,6 @@ impl DevicePart {
         let Self { id, metadata, tags } = self;
         let metadata = metadata.into_iter().map(|[name, value]| (name, value)).collect();
         Registration { id, user, metadata, tags }
-    }
-}
-
-/// The framing of a connection that is between messages.
-#[derive(Clone, Copy, Data, Debug)]
-pub(super) enum FramingPart {
-    Native,
-    WebSocket,
-}
-
-impl FramingPart {
-    /// The framing of a connection; `None` if it can't be passed on.
-    pub(super) fn of(connection: &Connection) -> Option<Self> {
-        match (&connection.input, connection.dialect.framing) {
-            (Input::Native, Framing::Native) => Some(Self::Native),
-            // Without a decoder, no message is under way, and nothing is compressed.
-            (Input::WebSocket(None), Framing::WebSocket(None)) => Some(Self::WebSocket),
-            _ => None,
-        }
-    }
-
-    pub(super) fn parts(self) -> (Input, Framing) {
-        match self {
-            Self::Native => (Input::Native, Framing::Native),
-            Self::WebSocket => (Input::WebSocket(None), Framing::WebSocket(None)),
-        }
     }
 }
 

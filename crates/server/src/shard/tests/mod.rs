@@ -33,6 +33,7 @@ mod lobby;
 mod names;
 mod operating;
 mod overload;
+mod passed_on;
 mod placed;
 mod rates;
 mod refusals;

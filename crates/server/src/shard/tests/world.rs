@@ -23,7 +23,7 @@ use super::placed;
 use super::room;
 use super::speech::{self, Heard};
 use super::tickets;
-use super::{credit, overload};
+use super::{credit, overload, passed_on};
 use crate::addresses::Tally;
 use crate::auth::{Authenticator, Deciding, Decision, Guests, Identity};
 use crate::background::{Background, Origin, Underway};
@@ -212,6 +212,7 @@ impl World {
         room_types.push(authentication::room_type());
         room_types.push(credit::room_type());
         room_types.push(overload::room_type());
+        room_types.push(passed_on::room_type());
         room_types.extend(lobby::room_types());
         room_types.push(listener::room_type());
         // Most clients here say nothing for as long as a test takes.
@@ -469,19 +470,23 @@ impl World {
         client
     }
 
-    /// Connects over WebSocket with an offer to compress messages, which the node takes, and says
-    /// hello.
+    /// Connects over WebSocket with compression, and says hello.
     pub(super) fn deflating_client(&mut self, shard: usize, format: Format) -> Client {
         let client = self.connect(shard);
+        self.upgrade_deflating(client, format);
+        self.say(client, &speech::hello(format));
+        assert!(matches!(self.heard(client)[..], [Heard::Welcome { .. }]));
+        client
+    }
+
+    /// Turns a connection into a WebSocket with an offer to compress messages, which the node takes.
+    pub(super) fn upgrade_deflating(&mut self, client: Client, format: Format) {
         let head =
             self.upgrade_with(client, format, "Sec-WebSocket-Extensions: permessage-deflate\r\n");
         assert!(head.contains("Sec-WebSocket-Extensions: permessage-deflate;"), "{head}");
         let limits = Limits { message_bytes_max: 1 << 24, ..Limits::default() };
         let decoder = Decoder::with_deflate(Role::Client, limits, &Deflate::default());
         self.peers[client].websocket = Some(decoder);
-        self.say(client, &speech::hello(format));
-        assert!(matches!(self.heard(client)[..], [Heard::Welcome { .. }]));
-        client
     }
 
     /// Turns a connection into a WebSocket.
@@ -985,14 +990,13 @@ impl World {
         next.pace = self.pace;
         next.is_real = self.is_real;
         next.peers = std::mem::take(&mut self.peers);
-        let open: HashMap<usize, (u16, ConnectionKey)> = passed
-            .into_iter()
-            .zip(thawed.connections)
-            .filter_map(|(client, place)| Some((client, place?)))
-            .collect();
+        let open: HashMap<usize, (u16, ConnectionKey)> =
+            passed.into_iter().zip(thawed.connections).collect();
         for (client, peer) in next.peers.iter_mut().enumerate() {
-            if let Some((shard, key)) = open.get(&client) {
-                peer.place = Some((usize::from(*shard), *key));
+            if let Some(&(shard, key)) = open.get(&client) {
+                let shard = usize::from(shard);
+                peer.place = Some((shard, key));
+                next.shards[shard].goes_on(key);
                 continue;
             }
             (peer.place, peer.is_gone, peer.ended) = (None, true, false);
