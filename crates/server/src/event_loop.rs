@@ -55,7 +55,7 @@ pub(crate) struct SharedRuntime {
     pub(crate) connections_max: usize,
     pub(crate) shutdown_timeout: Duration,
     /// The address that clients of rooms connect to.
-    pub(crate) rooms_addr: Option<SocketAddr>,
+    pub(crate) rooms_addr: OnceLock<SocketAddr>,
     pub(crate) tls: Option<Arc<TlsContext>>,
     pub(crate) tls_only: bool,
     /// The descriptor tables, if each shard has its own.
@@ -98,7 +98,7 @@ impl SharedRuntime {
             connections: AtomicUsize::new(0),
             connections_max: config.limits.connections.total,
             shutdown_timeout: config.timeouts.shutdown,
-            rooms_addr: None,
+            rooms_addr: OnceLock::new(),
             tls: None,
             tls_only: config.tls.only,
             tables: None,

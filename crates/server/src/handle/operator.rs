@@ -57,7 +57,7 @@ impl<'a> Operator<'a> {
     /// The address that clients of rooms connect to, if the node listens for them.
     #[must_use]
     pub fn address(&self) -> Option<SocketAddr> {
-        self.node.shared.rooms_addr
+        self.node.shared.rooms_addr.get().copied()
     }
 
     /// Returns whether they may connect with TLS.

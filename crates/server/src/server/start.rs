@@ -13,7 +13,7 @@ use playfield_room::{RoomType, Store};
 use super::doubts::{raise_descriptors, trusts_everyone};
 use super::open::Open;
 use super::running::{Running, Stopper, Word};
-use super::{OnStart, Server, ServiceAt, named};
+use super::{OnStart, OpenStore, Server, ServiceAt, named};
 use crate::addresses::Addresses;
 use crate::auth::{Admitting, Guests};
 use crate::clock::{BEGIN, Clock};
@@ -33,7 +33,7 @@ use crate::shard::env::Stopwatch;
 use crate::shard_thread::{Edges, EndGuard, Listeners, ShardThread};
 use crate::stats::Published;
 use crate::tls::TlsContext;
-use crate::upgrade::{self, Successor};
+use crate::upgrade::{self, Accepted, Inherited, Phases, Successor};
 use crate::watchdog::Watchdog;
 use crate::{reach, sys};
 
@@ -65,17 +65,20 @@ fn start_as(mut server: Server, mut successor: Option<&mut Successor>) -> io::Re
     raise_descriptors(config, shards);
     server.warn();
 
-    let inherited = match &mut successor {
+    let accepted = match &mut successor {
         Some(successor) => {
-            successor.greet(server.room_types.iter().map(|of| of.name.clone()).collect())?;
-            Some(successor.inherit()?)
+            successor.greet(server.room_types.iter().map(|of| of.name.clone()).collect())?
         }
-        None => None,
+        None => Accepted::default(),
     };
-    let mut inherited = inherited.unwrap_or_default();
+    let mut phases = successor.is_some().then(|| Phases::begin("new"));
+    let mut ended = |phase| phases.iter_mut().for_each(|phases| phases.end(phase));
 
     // Whoever finds the port open takes the node for ready, so what may fail comes first.
-    let store = server.store.take().map(|open| open()).transpose().map_err(io::Error::other)?;
+    let (mut to_open, mut store) = (server.store.take(), None);
+    if successor.is_none() {
+        store = open_store(to_open.take())?;
+    }
     for open in std::mem::take(&mut server.opens) {
         server.on_start.push(open()?);
     }
@@ -87,15 +90,13 @@ fn start_as(mut server: Server, mut successor: Option<&mut Successor>) -> io::Re
     let site = site.map_err(|text| io::Error::new(io::ErrorKind::InvalidInput, text))?;
     let fleet = server.host_fleet()?;
     let config = &server.config;
-    let mut open = Open::new(&server, serves_rooms, shards, &mut inherited.listeners)?;
     let is_per_shard = config.threads.descriptors == Descriptors::PerShard;
     let Edges { polls, mailboxes, tables } =
         Edges::new(shards, is_per_shard, config.limits.queues.mail)
             .map_err(|error| named("threads.descriptors", &error))?;
     let (handover, handed) = Handover::new();
     let shared = Arc::new(SharedRuntime {
-        clock: Clock::start(server.pace, inherited.now().max(BEGIN)),
-        rooms_addr: open.rooms_addr,
+        clock: Clock::start(server.pace, accepted.now().max(BEGIN)),
         tls,
         tables,
         ..SharedRuntime::new(config, server.pace, mailboxes, handover)
@@ -110,8 +111,23 @@ fn start_as(mut server: Server, mut successor: Option<&mut Successor>) -> io::Re
     // What shards wake is opened before their descriptor tables part, and the rest after.
     let threads = shard_threads(&shared, shards)?;
     let recordings = Recordings::start(&server.config.recordings)?;
+
+    let mut inherited = Inherited::default();
+    if let Some(successor) = &mut successor {
+        ended("start");
+        // From here on nothing runs in the old process.
+        inherited = successor.inherit()?;
+        ended("wait for rooms and sessions");
+        store = open_store(to_open.take())?;
+        ended("store");
+    }
+    let mut open = Open::new(&server, serves_rooms, shards, &mut inherited.listeners)?;
+    if let Some(address) = open.rooms_addr {
+        // A node starts once.
+        let _ = shared.rooms_addr.set(address);
+    }
     let (mut node, mut services, on_start) =
-        server.into_node(shards, store, fleet, inherited.secret);
+        server.into_node(shards, store, fleet, accepted.secret);
     node.addresses = Addresses::with_memory(&node.config, memory_max);
     node.recordings = recordings;
     node.asks.count_from(Entropy::System.number());
@@ -143,12 +159,15 @@ fn start_as(mut server: Server, mut successor: Option<&mut Successor>) -> io::Re
     let control = Arc::new(control);
     let mut made = running.make_shards(&mut services, &control);
     if let Some(successor) = &mut successor {
-        let passed_on = inherited.thaw(&node, &mut made).map_err(io::Error::other)?;
-        open.listeners.pass_on(passed_on);
+        ended("node");
+        let thawed = inherited.thaw(shared.clock.now(), &node, &mut made);
+        open.listeners.pass_on(thawed.map_err(io::Error::other)?);
+        ended("thaw");
         successor.hold()?;
     }
     running.start_shards(made, threads, open.listeners, &tells)?;
     if let Some(successor) = &mut successor {
+        ended("start of the shards");
         successor.serves()?;
         shared.is_alone.store(true, Ordering::Release);
         shared.wake_all();
@@ -273,6 +292,10 @@ impl Server {
         node.echoes = self.echoes;
         (node, services, self.on_start)
     }
+}
+
+fn open_store(open: Option<OpenStore>) -> io::Result<Option<Arc<dyn Store>>> {
+    open.map(|open| open()).transpose().map_err(io::Error::other)
 }
 
 /// Starts the threads of the shards, each of which opens its descriptor table.

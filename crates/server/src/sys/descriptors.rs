@@ -5,6 +5,7 @@ use std::mem::MaybeUninit;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 
+use rustix::io::fcntl_dupfd_cloexec;
 use rustix::net::{
     RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
     SendAncillaryMessage, SendFlags, recvmsg, sendmsg,
@@ -12,6 +13,19 @@ use rustix::net::{
 
 /// The most descriptors of a message; the system takes 253.
 const AT_ONCE: usize = 64;
+
+/// The descriptors that a process may open beside connections.
+const BESIDE: usize = 1024;
+
+/// Has the table of this process grow for this many connections, as far as it may. Otherwise it
+/// grows as these are opened, many times, and where threads share it the system waits for tens of
+/// milliseconds each time.
+pub(crate) fn make_space_for(connections: usize) {
+    let highest = i32::try_from(connections.saturating_add(BESIDE)).unwrap_or(i32::MAX);
+    if let Err(error) = fcntl_dupfd_cloexec(io::stderr(), highest) {
+        log::debug!("no space is made for {connections} connections: {error}");
+    }
+}
 
 /// Sends copies of descriptors to another process.
 pub(crate) fn send_descriptors(

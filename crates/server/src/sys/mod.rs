@@ -22,7 +22,7 @@ use std::net::{SocketAddr, TcpListener};
 use socket2::{Domain, Protocol, Socket, Type};
 
 #[cfg(target_os = "linux")]
-pub(crate) use descriptors::{receive_descriptors, send_descriptors};
+pub(crate) use descriptors::{make_space_for, receive_descriptors, send_descriptors};
 #[cfg(target_os = "linux")]
 pub(crate) use linux::{check_core, listen, pin_to_core, raise_descriptors, thread_cpu};
 #[cfg(not(target_os = "linux"))]

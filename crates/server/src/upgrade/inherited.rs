@@ -1,6 +1,5 @@
 //! The rooms, sessions and sockets that a process takes over from another.
 
-use std::mem;
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::time::{Duration, Instant};
 
@@ -11,17 +10,23 @@ use crate::shard::Shard;
 use crate::shard::frozen::{Frozen, thaw};
 use crate::shard::keys::ConnectionKey;
 
-/// All that it takes over; nothing, in a process that is the first.
-pub(crate) struct Inherited {
-    pub(super) node: Vec<u8>,
-    pub(super) frozen: Frozen,
+/// All that a process is given before anything stops in the other. In a process that is the first,
+/// that is a new secret.
+pub(crate) struct Accepted {
     pub(crate) secret: [u8; 32],
-    pub(crate) listeners: Vec<InheritedListener>,
-    /// The open connections of the sessions that say so, in their order.
-    pub(super) connections: Vec<TcpStream>,
     /// The time since the node started, and when it was that.
     pub(super) now: Duration,
     pub(super) received: Instant,
+}
+
+/// All that it takes over then.
+#[derive(Default)]
+pub(crate) struct Inherited {
+    pub(crate) listeners: Vec<InheritedListener>,
+    pub(super) node: Vec<u8>,
+    pub(super) frozen: Frozen,
+    /// The open connections of the sessions that say so, in their order.
+    pub(super) connections: Vec<TcpStream>,
 }
 
 /// An open connection of another process.
@@ -37,17 +42,17 @@ pub(crate) struct InheritedListener {
     pub(crate) service: Option<u16>,
 }
 
-impl Default for Inherited {
+impl Default for Accepted {
     fn default() -> Self {
-        Self {
-            node: Vec::new(),
-            frozen: Frozen::default(),
-            secret: Entropy::System.bytes(),
-            listeners: Vec::new(),
-            connections: Vec::new(),
-            now: Duration::ZERO,
-            received: Instant::now(),
-        }
+        let secret = Entropy::System.bytes();
+        Self { secret, now: Duration::ZERO, received: Instant::now() }
+    }
+}
+
+impl Accepted {
+    /// The time since the node started, as the old process would count it now.
+    pub(crate) fn now(&self) -> Duration {
+        self.now + self.received.elapsed()
     }
 }
 
@@ -57,26 +62,19 @@ impl Inherited {
     /// # Errors
     /// The text names the room that can't be read, and the field.
     pub(crate) fn thaw(
-        &mut self,
+        self,
+        now: Duration,
         node: &Node,
         shards: &mut [Shard],
     ) -> Result<Vec<Vec<PassedOn>>, String> {
-        let frozen = mem::take(&mut self.frozen);
-        let now = self.now();
         Known::restore(&self.node, node, now)?;
         shards.iter_mut().for_each(|shard| shard.begin(now));
-        let thawed = thaw(shards, &frozen)?;
+        let thawed = thaw(shards, &self.frozen)?;
         log::info!("{} rooms and {} sessions go on here", thawed.rooms, thawed.sessions);
         let mut of_shards: Vec<Vec<PassedOn>> = shards.iter().map(|_| Vec::new()).collect();
-        let sockets = mem::take(&mut self.connections).into_iter();
-        for (socket, (shard, key)) in sockets.zip(thawed.connections) {
+        for (socket, (shard, key)) in self.connections.into_iter().zip(thawed.connections) {
             of_shards[usize::from(shard)].push(PassedOn { key, socket });
         }
         Ok(of_shards)
-    }
-
-    /// The time since the node started, as the old process would count it now.
-    pub(crate) fn now(&self) -> Duration {
-        self.now + self.received.elapsed()
     }
 }

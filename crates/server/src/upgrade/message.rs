@@ -19,16 +19,18 @@ pub(super) const MESSAGE_BYTES_MAX: usize = PART_BYTES + (64 << 10);
 pub(super) enum Message {
     /// The new process: it is there, and has these room types.
     Hello { version: u32, pid: u32, room_types: Vec<String> },
-    /// The old process: go on.
-    Accept,
+    /// The old process: go on. It is this time since the node started, tokens were signed with this
+    /// secret, and it has so many connections.
+    Accept { now: u64, secret: [u8; 32], connections: u32 },
+    /// The new process: it has all that it needs beside what is frozen.
+    Ready,
     /// Either process: there will be no upgrade.
     Refuse { why: String },
     /// The old process: parts of pieces, in their order.
     Parts { parts: Vec<Part> },
-    /// The old process: that was all. It is this time since the node started; tokens were signed
-    /// with this secret; and so many sockets follow, first those that listen, then the open
-    /// connections of the sessions that say so.
-    All { now: u64, secret: [u8; 32], listeners: Vec<Listener>, connections: u32 },
+    /// The old process: that was all, and it has given up what only one can have. Its sockets
+    /// follow: first those that listen, then the open connections of the sessions that say so.
+    All { listeners: Vec<Listener>, connections: u32 },
     /// The new process: it has it all, and has yet to begin.
     Holds,
     /// The old process: begin.

@@ -3,10 +3,11 @@
 //! ```text
 //!  old                                    new, started by the old with one end of a socket pair
 //!                                  hello  which room types it has
-//!  accept, or refuse                      ─▶ it may start; nothing is frozen yet
+//!  accept, or refuse               ─────▶ starts its threads, and opens what more than one can have
+//!                                  ready
 //!  shards stop at the gate, rooms and
 //!  sessions become bytes
-//!  parts, sockets that listen      ─────▶ opens the store, thaws
+//!  parts, sockets                  ─────▶ opens the store, thaws
 //!                           holds, refuse
 //!  commit                          ─────▶ shards run
 //!                                 serves
@@ -30,6 +31,7 @@ mod known;
 mod message;
 #[cfg(target_os = "linux")]
 mod notify;
+mod phases;
 #[cfg(target_os = "linux")]
 mod predecessor;
 #[cfg(target_os = "linux")]
@@ -42,9 +44,10 @@ use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
-pub(crate) use inherited::{Inherited, InheritedListener, PassedOn};
+pub(crate) use inherited::{Accepted, Inherited, InheritedListener, PassedOn};
 #[cfg(target_os = "linux")]
 pub(crate) use notify::is_ready;
+pub(crate) use phases::Phases;
 #[cfg(target_os = "linux")]
 pub(crate) use predecessor::upgrade;
 #[cfg(target_os = "linux")]

@@ -15,10 +15,12 @@ use super::channel::Channel;
 use super::gate::{Collected, Stage};
 use super::known::Known;
 use super::message::{Listener, Message, Piece, VERSION};
+use super::phases::Phases;
 use super::{Upgrade, UpgradeError, Upgraded, VARIABLE};
 use crate::event_loop::SharedRuntime;
 use crate::node::Node;
 use crate::shard::frozen::Frozen;
+use crate::sys;
 
 /// The time that shards have to come to rest, and a frozen node to be sent.
 const STEP_MAX: Duration = Duration::from_secs(10);
@@ -110,22 +112,30 @@ impl Handover {
     }
 
     fn run(&mut self, shared: &SharedRuntime, node: &Node) -> Result<Upgraded, UpgradeError> {
-        self.greet(node)?;
+        let mut phases = Phases::begin("old");
+        self.greet(shared, node)?;
+        match self.receive("get ready", self.step)? {
+            Message::Ready => {}
+            other => return Err(unexpected(&other)),
+        }
+        phases.end("start of the new process");
         let pid = self.child.id();
         let wake = || shared.wake_all();
         let gate = &shared.gate;
         gate.go_to(Stage::Draining);
         gate.wait_until_drained(Instant::now() + node.config.timeouts.freeze_wait, &wake);
         check_goes_on(shared)?;
+        phases.end("work in flight");
 
         let began = Instant::now();
         let by = began + STEP_MAX;
-        for stage in [Stage::Stopped, Stage::Written] {
+        for (stage, phase) in [(Stage::Stopped, "stop"), (Stage::Written, "rooms")] {
             gate.go_to(stage);
             if !gate.wait_until_still(by, &wake) {
                 let text = format!("the shards did not come to rest within {STEP_MAX:?}");
                 return Err(UpgradeError::new(text));
             }
+            phases.end(phase);
         }
         gate.go_to(Stage::Collected);
         wake();
@@ -133,18 +143,23 @@ impl Handover {
             let text = format!("the rooms were not frozen within {STEP_MAX:?}");
             return Err(UpgradeError::new(text));
         };
+        phases.end("sessions");
         node.store.release(STEP_MAX).map_err(|error| UpgradeError::new(error.to_string()))?;
+        phases.end("store");
         let (rooms, sessions) = self.send(shared, node, collected)?;
+        phases.end("sending");
         match self.receive("hold the rooms", self.step)? {
             Message::Holds => {}
             other => return Err(unexpected(&other)),
         }
         check_goes_on(shared)?;
+        phases.end("thaw");
         self.send_message(&Message::Commit)?;
         match self.receive("serve", self.step)? {
             Message::Serves => {}
             other => return Err(unexpected(&other)),
         }
+        phases.end("start of the shards");
         // From here on everything is in the new process. If it has ended, so has the match.
         if let Err(error) = self.channel.send(&Message::Over) {
             log::warn!("the new process did not hear that it is the only one: {error}");
@@ -153,7 +168,7 @@ impl Handover {
     }
 
     /// Waits until the new process is there, and checks whether it can be one of this program.
-    fn greet(&mut self, node: &Node) -> Result<(), UpgradeError> {
+    fn greet(&mut self, shared: &SharedRuntime, node: &Node) -> Result<(), UpgradeError> {
         let hello = self.receive("start", self.step)?;
         let Message::Hello { version, pid: _, room_types } = hello else {
             return Err(unexpected(&hello));
@@ -181,7 +196,12 @@ impl Handover {
             }
             return Err(UpgradeError::new(format!("the new process is refused: {why}")));
         }
-        self.send_message(&Message::Accept)
+        let now = u64::try_from(shared.clock.now().as_nanos()).unwrap_or(u64::MAX);
+        let connections = shared.connections.load(Ordering::Relaxed);
+        // The shards make copies of them.
+        sys::make_space_for(2 * connections);
+        let (secret, connections) = (node.token_secret, connections as u32);
+        self.send_message(&Message::Accept { now, secret, connections })
     }
 
     /// Sends all that is frozen. Returns the numbers of rooms and sessions.
@@ -207,13 +227,8 @@ impl Handover {
         sent.map_err(|error| self.lost("be handed the rooms", &error))?;
         let listeners =
             sockets.iter().map(|(_, service)| Listener { service: service.map(u32::from) });
-        let all = Message::All {
-            now: u64::try_from(shared.clock.now().as_nanos()).unwrap_or(u64::MAX),
-            secret: node.token_secret,
-            listeners: listeners.collect(),
-            connections: open.len() as u32,
-        };
-        self.send_message(&all)?;
+        let (listeners, connections) = (listeners.collect(), open.len() as u32);
+        self.send_message(&Message::All { listeners, connections })?;
         let sockets = sockets.iter().map(|(socket, _)| socket.as_fd());
         let sockets: Vec<_> = sockets.chain(open.iter().map(|socket| socket.as_fd())).collect();
         let sent = self.channel.send_sockets(&sockets);

@@ -12,8 +12,9 @@ use playfield_state::Bytes;
 
 use super::channel::Channel;
 use super::message::{Message, Part, Piece, VERSION};
-use super::{Inherited, InheritedListener, VARIABLE};
+use super::{Accepted, Inherited, InheritedListener, VARIABLE};
 use crate::shard::frozen::Frozen;
+use crate::sys;
 
 /// The time that the old process has for each step, beyond what it waits for its rooms.
 const STEP_MAX: Duration = Duration::from_secs(60);
@@ -50,20 +51,26 @@ impl Successor {
     ///
     /// # Errors
     /// If it may not, or the old process is gone.
-    pub(crate) fn greet(&mut self, room_types: Vec<String>) -> io::Result<()> {
+    pub(crate) fn greet(&mut self, room_types: Vec<String>) -> io::Result<Accepted> {
         let pid = std::process::id();
         self.0.send(&Message::Hello { version: VERSION, pid, room_types })?;
         match self.receive()? {
-            Message::Accept => Ok(()),
+            Message::Accept { now, secret, connections } => {
+                let (now, received) = (Duration::from_nanos(now), Instant::now());
+                sys::make_space_for(connections as usize);
+                Ok(Accepted { secret, now, received })
+            }
             other => Err(unexpected(&other)),
         }
     }
 
-    /// Waits for all that is to go on here. The old process has given up what only one can have.
+    /// Says that this process is ready, and waits for all that is to go on here. The old process has
+    /// given up what only one can have then.
     ///
     /// # Errors
     /// If the old process goes on, or is gone.
     pub(crate) fn inherit(&mut self) -> io::Result<Inherited> {
+        self.0.send(&Message::Ready)?;
         let (mut frozen, mut node, mut begun) = (Frozen::default(), Vec::new(), Vec::new());
         loop {
             match self.receive()? {
@@ -82,8 +89,7 @@ impl Successor {
                         }
                     }
                 }
-                Message::All { now, secret, listeners, connections } => {
-                    let received = Instant::now();
+                Message::All { listeners, connections } => {
                     let count = listeners.len() + connections as usize;
                     let mut sockets = self.0.receive_sockets(count, STEP_MAX)?.into_iter();
                     // In this order: a socket without a listener is not taken.
@@ -91,16 +97,7 @@ impl Successor {
                     let listeners = of.map(|(of, socket)| listener(socket, of.service));
                     let listeners = listeners.collect::<io::Result<_>>()?;
                     let connections = sockets.map(TcpStream::from).collect();
-                    let now = Duration::from_nanos(now);
-                    return Ok(Inherited {
-                        node,
-                        frozen,
-                        secret,
-                        listeners,
-                        connections,
-                        now,
-                        received,
-                    });
+                    return Ok(Inherited { listeners, node, frozen, connections });
                 }
                 other => return Err(unexpected(&other)),
             }

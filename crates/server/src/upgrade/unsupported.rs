@@ -2,7 +2,7 @@
 
 use std::io;
 
-use super::{Inherited, Upgrade, UpgradeError, Upgraded};
+use super::{Accepted, Inherited, Upgrade, UpgradeError, Upgraded};
 use crate::event_loop::SharedRuntime;
 use crate::node::Node;
 
@@ -15,7 +15,7 @@ impl Successor {
         Ok(None)
     }
 
-    pub(crate) fn greet(&mut self, _: Vec<String>) -> io::Result<()> {
+    pub(crate) fn greet(&mut self, _: Vec<String>) -> io::Result<Accepted> {
         match *self {}
     }
 
