@@ -1,7 +1,17 @@
 // How evenly a page that draws ships on a canvas moves them, as the template `arena` does.
 
-/** Runs in the page before its scripts: notes where each frame draws which player's ship. */
+/**
+ * Runs in the page before its scripts: notes where each frame draws which player's ship, and when
+ * messages come.
+ */
 export function record() {
+  const times = (window.messagesAt = []);
+  window.WebSocket = class extends WebSocket {
+    constructor(...given) {
+      super(...given);
+      this.addEventListener("message", () => times.push(Date.now()));
+    }
+  };
   const frames = (window.drawnFrames = []), { prototype } = CanvasRenderingContext2D;
   const { translate, fillText } = prototype, request = window.requestAnimationFrame;
   let place;
