@@ -180,6 +180,9 @@ const EARLY_WRITE_BYTES: usize = 64 << 10;
 /// write costs as much as handling some messages.
 const EARLY_WRITE_MIN: usize = 1 << 10;
 
+/// The longest wait at the gate of an upgrade, where whatever there is to do wakes the shard.
+const GATE_LOOK: Duration = Duration::from_millis(5);
+
 /// A room that is late by more than this comes before output: what is half written is better
 /// finished.
 const ROOM_BEFORE_OUTPUT: Duration = Duration::from_millis(4);
@@ -226,6 +229,8 @@ pub(crate) struct EventLoop {
     gate_stage: Stage,
     /// The connections that another process is handed.
     passed: Vec<ConnectionKey>,
+    /// Those whose output it writes.
+    held_back: Vec<ConnectionKey>,
     /// The connections of another process that go on here, until it lets go of them.
     passed_on: Vec<PassedOn>,
     /// The number of parcels that were handled since this was reported.
@@ -296,6 +301,7 @@ impl EventLoop {
             refused: 0,
             gate_stage: Stage::Open,
             passed: Vec::new(),
+            held_back: Vec::new(),
             passed_on,
             mail_taken: 0,
             ends_at: None,
@@ -631,7 +637,8 @@ impl EventLoop {
     /// a room is late again.
     fn write_new(&mut self, began: Duration) -> bool {
         while let Some(key) = self.shard.next_dirty() {
-            if !self.shard.links.is_blocked(key) {
+            let waits = self.gate_stage > Stage::Draining && self.holds_back(key);
+            if !waits && !self.shard.links.is_blocked(key) {
                 self.flush(key);
                 if self.is_output_over(began) {
                     return false;
@@ -806,6 +813,9 @@ impl EventLoop {
 
     /// Returns the time to wait for something to happen.
     fn timeout(&mut self) -> Option<Duration> {
+        if self.gate_stage > Stage::Draining {
+            return Some(GATE_LOOK);
+        }
         if self.shard.links.has_work()
             || self.mail_waits
             || self.writes_on

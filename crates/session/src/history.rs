@@ -2,9 +2,6 @@
 
 use std::collections::VecDeque;
 
-use playfield_wire::reader::Reader;
-use playfield_wire::{DecodeError, writer};
-
 /// The number of versions back to which a copy is always known, whatever a room does meanwhile that
 /// its player does not see: then, too, the client that comes back gets a patch, and not a snapshot.
 pub const VERSIONS_KNOWN: usize = 256;
@@ -54,35 +51,6 @@ impl SyncHistory {
         }
     }
 
-    /// Appends all of it, from which it goes on in another process.
-    pub fn freeze(&self, out: &mut Vec<u8>) {
-        writer::put_varint(out, self.runs.len() as u64);
-        for &Run { wire, room, syncs } in &self.runs {
-            [wire, room, syncs].iter().for_each(|number| writer::put_varint(out, *number));
-        }
-    }
-
-    /// Reads what [`freeze`](Self::freeze) appended.
-    ///
-    /// # Errors
-    /// If it is not such a history.
-    pub fn thaw(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
-        let at = reader.offset();
-        let mut runs = VecDeque::new();
-        let mut next = 0;
-        for _ in 0..reader.count()? {
-            let [wire, room, syncs] = [reader.varint()?, reader.varint()?, reader.varint()?];
-            let is_in_order = runs.len() < VERSIONS_KNOWN && syncs > 0 && next <= wire;
-            let ends = wire.checked_add(syncs).zip(room.checked_add(syncs));
-            next = match ends.filter(|_| is_in_order) {
-                Some((end, _)) => end,
-                None => return Err(DecodeError::new(at, "the syncs of a room do not fit")),
-            };
-            runs.push_back(Run { wire, room, syncs });
-        }
-        Ok(Self { runs })
-    }
-
     /// The version of the room at the first sync of this version on the wire.
     #[must_use]
     pub fn first(&self, wire: u64) -> Option<u64> {
@@ -107,6 +75,17 @@ struct Sent {
 }
 
 impl SentHistory {
+    /// A history that begins with the version `wire`, which equals the room's version `room`.
+    /// Nothing before that is known.
+    #[must_use]
+    pub fn beginning(wire: u64, room: u64, syncs: &SyncHistory) -> Self {
+        if syncs.first(wire) == Some(room) {
+            return Self::default();
+        }
+        let sent = Sent { versions: [(wire, room)].into(), is_cut: true };
+        Self { sent: Some(Box::new(sent)) }
+    }
+
     /// The member was sent what leads to the version `wire`, from the room's version `room`.
     #[inline]
     pub fn sent(&mut self, wire: u64, room: u64, syncs: &SyncHistory) {
@@ -123,39 +102,6 @@ impl SentHistory {
             *is_cut = true;
         }
         versions.push_back((wire, room));
-    }
-
-    /// Appends all of it, from which it goes on in another process.
-    pub fn freeze(&self, out: &mut Vec<u8>) {
-        writer::put_bool(out, self.sent.is_some());
-        let Some(Sent { versions, is_cut }) = self.sent.as_deref() else { return };
-        writer::put_bool(out, *is_cut);
-        writer::put_varint(out, versions.len() as u64);
-        for (wire, room) in versions {
-            writer::put_varint(out, *wire);
-            writer::put_varint(out, *room);
-        }
-    }
-
-    /// Reads what [`freeze`](Self::freeze) appended.
-    ///
-    /// # Errors
-    /// If it is not such a history.
-    pub fn thaw(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
-        let at = reader.offset();
-        if !reader.bool()? {
-            return Ok(Self::default());
-        }
-        let is_cut = reader.bool()?;
-        let count = reader.count()?;
-        let version = |_| Ok((reader.varint()?, reader.varint()?));
-        let versions = (0..count).map(version).collect::<Result<VecDeque<(u64, u64)>, _>>()?;
-        let is_rising =
-            versions.iter().zip(versions.iter().skip(1)).all(|(one, two)| one.0 <= two.0);
-        if count > VERSIONS_KNOWN || !is_rising {
-            return Err(DecodeError::new(at, "the versions of a copy do not fit"));
-        }
-        Ok(Self { sent: Some(Box::new(Sent { versions, is_cut })) })
     }
 
     /// The client has come back with the version `wire`, and will never have those after it: their
@@ -184,7 +130,6 @@ impl SentHistory {
 
 #[cfg(test)]
 mod tests {
-    use playfield_wire::reader::Reader;
     use proptest::prelude::*;
 
     use super::{SentHistory, SyncHistory, VERSIONS_KNOWN};
@@ -198,22 +143,6 @@ mod tests {
         assert_eq!(syncs.runs.len(), 1);
         assert_eq!((syncs.first(1), syncs.first(2)), (None, Some(5)));
         assert_eq!((syncs.first(100_001), syncs.first(100_002)), (Some(100_004), None));
-    }
-
-    fn thawed(syncs: &SyncHistory, history: &SentHistory) -> (SyncHistory, SentHistory) {
-        let mut bytes = Vec::new();
-        syncs.freeze(&mut bytes);
-        history.freeze(&mut bytes);
-        let mut reader = Reader::new(&bytes);
-        let syncs = SyncHistory::thaw(&mut reader).unwrap();
-        let history = SentHistory::thaw(&mut reader).unwrap();
-        assert!(reader.is_empty());
-        for length in 0..bytes.len() {
-            let mut reader = Reader::new(&bytes[..length]);
-            let syncs = SyncHistory::thaw(&mut reader);
-            assert!(syncs.is_err() || SentHistory::thaw(&mut reader).is_err());
-        }
-        (syncs, history)
     }
 
     /// Otherwise it would show that there were syncs of which the player saw nothing.
@@ -254,10 +183,13 @@ mod tests {
         ) {
             let (mut syncs, mut history) = (SyncHistory::default(), SentHistory::default());
             let (mut clock, mut room, mut last) = (1, 1, 0);
-            let mut sent = Vec::new();
-            for (passed, is_synced, is_changed, frozen) in steps {
-                if frozen == 0 {
-                    (syncs, history) = thawed(&syncs, &history);
+            let (mut sent, mut began) = (Vec::new(), 0);
+            for (passed, is_synced, is_changed, begins) in steps {
+                if let Some(&(wire, of)) = sent.last().filter(|_| begins == 0) {
+                    syncs = SyncHistory::default();
+                    syncs.synced(clock, room);
+                    history = SentHistory::beginning(wire, of, &syncs);
+                    began = sent.len() - 1;
                 }
                 clock += passed;
                 if is_synced {
@@ -276,7 +208,7 @@ mod tests {
                 prop_assert!(found.is_none_or(|found| found == room), "{}: {:?}", wire, found);
                 known += usize::from(found.is_some());
             }
-            prop_assert!(known >= sent.len().min(VERSIONS_KNOWN));
+            prop_assert!(known >= (sent.len() - began).min(VERSIONS_KNOWN));
         }
     }
 }

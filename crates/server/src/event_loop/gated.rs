@@ -1,6 +1,6 @@
 //! A shard at the [gate](crate::upgrade::gate) of an upgrade.
 
-use std::io::{ErrorKind, Read};
+use std::io::{ErrorKind, Read, Write};
 use std::net::Shutdown;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -11,6 +11,7 @@ use socket2::SockRef;
 
 use super::{EventLoop, Layer, Socket};
 use crate::event_loop::accept::Listener;
+use crate::shard::keys::ConnectionKey;
 use crate::upgrade::PassedOn;
 use crate::upgrade::gate::{Collected, Stage};
 
@@ -93,10 +94,24 @@ impl EventLoop {
         self.shared.gate.hand_in(self.index, Collected { frozen, listeners, connections })
     }
 
+    /// Returns whether the output of a connection is left to the next process, which writes it with
+    /// its own. Others are written to as ever.
+    pub(super) fn holds_back(&mut self, key: ConnectionKey) -> bool {
+        let is_plain = |socket: &mut Socket| socket.is_plain();
+        let holds_back = self.shared.tables.is_none()
+            && self.socket(key).is_some_and(is_plain)
+            && self.shard.may_pass_on(key);
+        if holds_back {
+            self.held_back.push(key);
+        }
+        holds_back
+    }
+
     /// Goes on as if nothing had happened.
     #[cold]
     pub(super) fn leave_gate(&mut self) {
         self.passed.clear();
+        self.writable.extend(self.held_back.drain(..));
         if std::mem::take(&mut self.gate_stage) > Stage::Draining {
             self.shard.thaw_here();
         }
@@ -123,7 +138,11 @@ impl EventLoop {
                 *place = None;
             }
         }
-        for socket in self.sockets.iter().flatten() {
+        for socket in self.sockets.iter_mut().flatten() {
+            if matches!(socket.layer, Layer::Plain) {
+                // With all that it was sent, a client needs no snapshot when it comes back.
+                let _ = socket.stream.write(self.shard.links.unsent(socket.key));
+            }
             // One that is gone needs none.
             let _ = socket.stream.shutdown(Shutdown::Write);
         }

@@ -78,21 +78,29 @@ impl ConnectionPart {
 }
 
 impl Shard {
-    /// Returns the open connection of a session, if neither end has state but what is handed over:
-    /// then it is passed on, and its client does not hear of it.
-    pub(super) fn connection_part(&self, key: ConnectionKey) -> Option<ConnectionPart> {
-        let (connection, session) = (self.links.get(key)?, self.sessions.get(key)?);
-        let is_here = session.resumption.as_ref().is_some_and(Resumption::is_here);
+    /// Returns whether the open connection of a session may be passed on: neither end has state but
+    /// what is handed over, and its client does not hear of it.
+    pub(crate) fn may_pass_on(&self, key: ConnectionKey) -> bool {
+        let (Some(connection), Some(session)) = (self.links.get(key), self.sessions.get(key))
+        else {
+            return false;
+        };
+        let is_here = session.resumption.as_ref().is_none_or(Resumption::is_here);
         // What it has said to its rooms is done.
         let is_settled = |room: &SessionRoom| room.leaving.is_none() && room.acts == 0;
         // Subscriptions end with a connection, whose client subscribes again.
         let has_channels = session.extras().is_some_and(|extras| extras.channels.is_some());
-        let may_be = is_here
+        is_here
             && connection.phase == Phase::Open
             && !(connection.held || connection.pause.greeting || connection.pause.departure)
             && !has_channels
-            && session.rooms.iter().all(is_settled);
-        may_be.then(|| ConnectionPart::of(connection)).flatten()
+            && session.rooms.iter().all(is_settled)
+    }
+
+    /// Returns the open connection of a session, if it [may](Self::may_pass_on) be passed on.
+    pub(super) fn connection_part(&self, key: ConnectionKey) -> Option<ConnectionPart> {
+        let connection = self.links.get(key).filter(|_| self.may_pass_on(key))?;
+        ConnectionPart::of(connection)
     }
 
     /// The socket of a connection that was passed on is here: what was read before is handled.

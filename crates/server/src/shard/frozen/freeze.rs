@@ -18,6 +18,7 @@ use crate::shard::rooms::host::{Below, RoomHost};
 use crate::shard::rooms::link::MemberLink;
 use crate::shard::rooms::member::{Member, Standing};
 use crate::shard::rooms::sync::Cause;
+use crate::shard::session::resumption::Resumption;
 use crate::shard::session::{Session, SessionRoom};
 use crate::shard::work::Founder;
 
@@ -103,8 +104,8 @@ impl Shard {
         self.apply_effects();
     }
 
-    /// Returns the rooms that were [written](Self::freeze_rooms), and all sessions that outlive
-    /// their connections. `pass` is asked for each connection that may be passed on, in the order
+    /// Returns the rooms that were [written](Self::freeze_rooms), and all sessions whose connections
+    /// are passed on or that outlive them. `pass` is asked for each connection that may be passed on, in the order
     /// of the sessions, and returns whether it is.
     ///
     /// # Errors
@@ -125,7 +126,7 @@ impl Shard {
         let sessions = keys.into_iter().filter_map(|key| {
             let mut part = self.session_part(key)?;
             part.connection = self.connection_part(key).filter(|_| pass(key));
-            Some(part)
+            (part.connection.is_some() || part.resumption.is_some()).then_some(part)
         });
         let sessions = sessions.map(|part| bytes(|out| part.encode(out)).0).collect();
         let channels = self.topics.channels.home.parts();
@@ -160,7 +161,6 @@ impl Shard {
             ticks: hosted.ticks.map(Into::into),
             syncs: hosted.syncs.map(Into::into),
             regular_syncs: hosted.regular_syncs,
-            history: bytes(|out| hosted.history.freeze(out)),
             founder,
             sync_awaited: hosted.sync_awaited,
         };
@@ -174,8 +174,7 @@ impl Shard {
 
     fn session_part(&self, key: ConnectionKey) -> Option<SessionPart> {
         let connection = self.links.get(key)?;
-        let is_kept = connection.resumable && !connection.doomed && !connection.is_closing();
-        if !is_kept {
+        if connection.doomed || connection.is_closing() {
             return None;
         }
         // A device that owes answers registers again, by a new session.
@@ -184,7 +183,6 @@ impl Shard {
             None => None,
         };
         let session = self.sessions.get(key)?;
-        let resumption = session.resumption.as_ref()?;
         let is_joined = |room: &&SessionRoom| room.request.is_none() && room.seat.is_some();
         let joined = session.rooms.iter().filter(is_joined).map(|room| SessionRoomPart {
             number: room.number.0,
@@ -208,18 +206,22 @@ impl Shard {
             rooms: joined.collect(),
             refused: refused.collect(),
             heard: nanos(connection.heard.time()),
-            resumption: ResumptionPart {
-                home: resumption.home.into(),
-                generation: resumption.generation,
-                resumes: resumption.resumes,
-                confirmed: resumption.confirmed,
-                received: bytes(|out| resumption.received.freeze(out)),
-                log: bytes(|out| resumption.log.freeze(out)),
-                away_since: resumption.away_since().filter(|_| resumption.is_told()).map(nanos),
-            },
+            resumption: session.resumption.as_ref().map(resumption_part),
             connection: None,
             device,
         })
+    }
+}
+
+fn resumption_part(resumption: &Resumption) -> ResumptionPart {
+    ResumptionPart {
+        home: resumption.home.into(),
+        generation: resumption.generation,
+        resumes: resumption.resumes,
+        confirmed: resumption.confirmed,
+        received: bytes(|out| resumption.received.freeze(out)),
+        log: bytes(|out| resumption.log.freeze(out)),
+        away_since: resumption.away_since().filter(|_| resumption.is_told()).map(nanos),
     }
 }
 
@@ -238,9 +240,9 @@ fn member_part(member: &Member, shard: u16) -> MemberPart {
         number: member.number.0,
         player: member.player,
         format: member.format.number(),
+        is_resumable: member.is_resumable,
         sent: member.sent,
         clean: member.clean,
-        history: bytes(|out| member.history.freeze(out)),
         lagging: member.lagging,
         wants_snapshot: member.wants_snapshot,
         snapshots: member.snapshots.remaining(Duration::ZERO),
@@ -260,6 +262,10 @@ impl RoomHost {
         let is_open = |hosted: &Hosted| hosted.room.stage() == Stage::Open;
         if !self.rooms.get(key).is_some_and(is_open) {
             return Err(FreezeError::Ended);
+        }
+        if let Some(hosted) = self.rooms.get_mut(key) {
+            // It counts as one of its rate, so that all copies are of the same version again.
+            hosted.regular_syncs += 1;
         }
         let mut frozen = Ok(());
         self.sync_room_by(below, key, Cause::Last, |room, at, out| {

@@ -50,7 +50,6 @@ pub(super) struct HostedPart {
     pub(super) ticks: Option<BeatPart>,
     pub(super) syncs: Option<BeatPart>,
     pub(super) regular_syncs: u64,
-    pub(super) history: Bytes,
     /// The client's address that it was created from; `None` for the program.
     pub(super) founder: Option<AddressPart>,
     pub(super) sync_awaited: bool,
@@ -104,9 +103,9 @@ pub(super) struct MemberPart {
     pub(super) number: u32,
     pub(super) player: PlayerId,
     pub(super) format: u8,
+    pub(super) is_resumable: bool,
     pub(super) sent: u64,
     pub(super) clean: u64,
-    pub(super) history: Bytes,
     pub(super) lagging: bool,
     pub(super) wants_snapshot: bool,
     pub(super) snapshots: [u64; 2],
@@ -130,7 +129,8 @@ pub(super) struct SessionPart {
     /// The requests that were on their way when the node was frozen: they are refused.
     pub(super) refused: Vec<u32>,
     pub(super) heard: u64,
-    pub(super) resumption: ResumptionPart,
+    /// `None` if it ends with its connection.
+    pub(super) resumption: Option<ResumptionPart>,
     /// Its open connection, if that is passed on.
     pub(super) connection: Option<ConnectionPart>,
     pub(super) device: Option<DevicePart>,

@@ -39,7 +39,7 @@ impl Hosted {
     /// players can notice must not show in the versions of the others, so a room's own version
     /// stays inside the node. As long as a room syncs by its rate alone, this counts as the room
     /// does, and players who are sent the same are sent the same bytes.
-    pub(super) fn clock(&self, now: Duration) -> u64 {
+    pub(in crate::shard) fn clock(&self, now: Duration) -> u64 {
         if self.room.sync_hz() > 0 {
             return 1 + self.regular_syncs;
         }

@@ -85,7 +85,9 @@ fn connect(world: &mut World, way: Way, shard: usize) -> Client {
         Way::WebSocket => world.upgrade(client, PACKED),
         Way::Deflating => world.upgrade_deflating(client, PACKED),
     }
-    let hello = Hello { resumable: true, ..Hello::new(PACKED) };
+    // Sessions that end with their connections are passed on, too.
+    let resumable = way != Way::Deflating;
+    let hello = Hello { resumable, ..Hello::new(PACKED) };
     world.say(client, &encoded(PACKED, &ClientMessage::Hello(hello)));
     assert!(matches!(world.heard(client)[..], [Heard::Welcome { .. }]));
     client

@@ -4,22 +4,26 @@ mod room;
 mod session;
 
 use std::collections::HashMap;
+use std::panic::resume_unwind;
 use std::sync::Arc;
+use std::thread;
 use std::time::Duration;
 
 use playfield_room::LeaveReason;
 use playfield_room::frozen::Frozen;
 use playfield_state::{Data, Format};
 use playfield_wire::RoomNumber;
+use playfield_wire::reader::Reader;
 
 use super::freeze::Frozen as FrozenShards;
-use super::parts::{HOSTED, HostedPart, MEMBERS, MemberPart, Place, SessionPart, SessionRoomPart};
+use super::parts::{HOSTED, HostedPart, MEMBERS, MemberPart, Place, SessionPart};
 use crate::addresses::Address;
 use crate::channel::frozen::ChannelPart;
 use crate::channel::home_of;
 use crate::room_id::RoomId;
 use crate::shard::Shard;
 use crate::shard::keys::{ConnectionKey, Seat};
+use room::MadeRoom;
 pub(crate) use room::ThawedRoom;
 
 /// The rooms and sessions that go on.
@@ -48,6 +52,9 @@ struct Seated {
     seat: Seat,
 }
 
+/// With fewer sessions or rooms than this, a thread for each shard takes longer than it saves.
+const FOR_THREADS: usize = 200;
+
 /// Lets rooms and sessions go on here. Nothing is served before the shards run.
 ///
 /// # Errors
@@ -60,28 +67,121 @@ pub(crate) fn thaw(shards: &mut [Shard], frozen: &FrozenShards) -> Result<Thawed
         let home = home_of(&part.name, shards.len());
         shards[usize::from(home)].thaw_channel(part);
     }
-    let mut thawing = Thawing { shards, places: HashMap::new(), seated: Vec::new() };
-    let (mut joined, mut connections) = (Vec::new(), Vec::new());
-    for bytes in sessions {
-        let part = SessionPart::read(Format::Packed, bytes)
-            .map_err(|error| format!("a session can't be read: {error}"))?;
-        let is_open = part.connection.is_some();
-        let of = thawing.session(part)?;
-        if is_open {
-            connections.push((of.0.shard as u16, of.0.key()));
-        }
-        joined.push(of);
-    }
-    let mut all = rooms.iter().map(|bytes| read_room(bytes)).collect::<Result<Vec<_>, _>>()?;
-    // The oldest first, as they were created.
-    all.sort_by_key(|(_, hosted, _)| hosted.age);
-    for (frozen, hosted, members) in all {
-        let (id, name) = (frozen.room_id().to_owned(), frozen.room_type().to_owned());
-        let thawed = thawing.room(&frozen, hosted, members);
-        thawed.map_err(|error| format!("room {id} of the type {name:?}: {error}"))?;
-    }
-    thawing.seat(&joined);
+    let sat = thaw_sessions(shards, sessions)?;
+    let open = sat.iter().filter(|sat| sat.sits.is_open);
+    let connections = open.map(|sat| (sat.sits.place.shard as u16, sat.sits.place.key())).collect();
+    let places = sat.into_iter().map(|sat| (sat.before, sat.sits)).collect();
+    let seated = thaw_rooms(shards, rooms, &places)?;
+    seat(shards, seated, &places);
     Ok(Thawed { rooms: rooms.len(), sessions: sessions.len(), connections })
+}
+
+/// The new places of sessions, by those that they had.
+type Places = HashMap<Place, Sits>;
+
+/// A session that goes on.
+struct Sat {
+    /// The number of the session in what is frozen.
+    number: usize,
+    before: Place,
+    sits: Sits,
+}
+
+/// Returns the sessions in the order in which they are frozen.
+fn thaw_sessions(shards: &mut [Shard], sessions: &[Vec<u8>]) -> Result<Vec<Sat>, String> {
+    let failed = |error| format!("a session can't be read: {error}");
+    let mut shares: Vec<Vec<(usize, &[u8])>> = shards.iter().map(|_| Vec::new()).collect();
+    for (number, bytes) in sessions.iter().enumerate() {
+        let mut reader = Reader::new(bytes);
+        let place = Place::decode(&mut reader).map_err(failed)?;
+        shares[shard_of(shards, place.shard, number)].push((number, bytes));
+    }
+    let sat = on_each(shards, shares, |shard, share| {
+        let thaw = |(number, bytes)| {
+            let part = SessionPart::read(Format::Packed, bytes).map_err(failed)?;
+            let (before, is_open) = (part.place, part.connection.is_some());
+            let of = part.number;
+            let (key, address) =
+                shard.thaw_session(part).ok_or_else(|| format!("the session {of} is not valid"))?;
+            let place = Place::new(shard.env.shard, key);
+            Ok(Sat { number, before, sits: Sits { place, is_open, address } })
+        };
+        share.into_iter().map(thaw).collect::<Result<Vec<_>, String>>()
+    })?;
+    let mut sat: Vec<Sat> = sat.into_iter().flatten().collect();
+    sat.sort_by_key(|sat| sat.number);
+    Ok(sat)
+}
+
+fn thaw_rooms(
+    shards: &mut [Shard],
+    rooms: &[Vec<u8>],
+    places: &Places,
+) -> Result<Vec<Seated>, String> {
+    let mut shares: Vec<Vec<RoomParts<'_>>> = shards.iter().map(|_| Vec::new()).collect();
+    for bytes in rooms {
+        let (frozen, hosted, members) = read_room(bytes)?;
+        let other = RoomId::parse(frozen.room_id()).map_or(0, |id| id.fraction(shards.len()));
+        shares[shard_of(shards, hosted.shard, other)].push((frozen, hosted, members));
+    }
+    let made = on_each(shards, shares, |shard, share| {
+        let make = |(frozen, hosted, members): RoomParts<'_>| {
+            let (id, name) = (frozen.room_id().to_owned(), frozen.room_type().to_owned());
+            let made = shard.make_room(&frozen, hosted, members, places);
+            made.map_err(|error| format!("room {id} of the type {name:?}: {error}"))
+        };
+        share.into_iter().map(make).collect::<Result<Vec<_>, String>>()
+    })?;
+    let mut made: Vec<MadeRoom> = made.into_iter().flatten().collect();
+    // The oldest first, as they were created.
+    made.sort_by_key(|made| made.age);
+    let mut seated = Vec::new();
+    for made in made {
+        seated.extend(shards[usize::from(made.shard)].take_in(made)?);
+    }
+    Ok(seated)
+}
+
+/// Tells sessions their seats. Of a room that is not here any more, a session hears that it has left
+/// it.
+fn seat(shards: &mut [Shard], seated: Vec<Seated>, places: &Places) {
+    for Seated { shard, connection, number, seat } in seated {
+        let shard = &mut shards[usize::from(shard)];
+        if let Some(room) =
+            shard.sessions.get_mut(connection).and_then(|session| session.room_mut(number))
+        {
+            room.seat = Some(seat);
+        }
+    }
+    for Sits { place, .. } in places.values() {
+        shards[place.shard as usize].leave_lost_rooms(place.key());
+    }
+}
+
+/// The shard with this number, or if there are fewer now, another.
+fn shard_of(shards: &[Shard], shard: u32, other: usize) -> usize {
+    let shard = shard as usize;
+    if shard < shards.len() { shard } else { other % shards.len() }
+}
+
+/// Does something for each shard with its share, at the same time if it is much.
+fn on_each<T: Send, R: Send>(
+    shards: &mut [Shard],
+    shares: Vec<Vec<T>>,
+    act: impl Fn(&mut Shard, Vec<T>) -> Result<R, String> + Sync,
+) -> Result<Vec<R>, String> {
+    let count: usize = shares.iter().map(Vec::len).sum();
+    let shares = shards.iter_mut().zip(shares);
+    if count < FOR_THREADS {
+        return shares.map(|(shard, share)| act(shard, share)).collect();
+    }
+    thread::scope(|scope| {
+        let act = &act;
+        let threads = shares.map(|(shard, share)| scope.spawn(move || act(shard, share)));
+        let threads: Vec<_> = threads.collect();
+        let ended = threads.into_iter().map(|thread| thread.join());
+        ended.map(|done| done.unwrap_or_else(|panic| resume_unwind(panic))).collect()
+    })
 }
 
 type RoomParts<'a> = (Frozen<'a>, HostedPart, Vec<MemberPart>);
@@ -93,66 +193,6 @@ fn read_room(bytes: &[u8]) -> Result<RoomParts<'_>, String> {
     let hosted = HostedPart::read(Format::Packed, part(HOSTED)).map_err(failed)?;
     let members = Vec::<MemberPart>::read(Format::Packed, part(MEMBERS)).map_err(failed)?;
     Ok((frozen, hosted, members))
-}
-
-struct Thawing<'a> {
-    shards: &'a mut [Shard],
-    /// The new places of sessions, by those that they had.
-    places: HashMap<Place, Sits>,
-    seated: Vec<Seated>,
-}
-
-/// The rooms that a session had joined.
-type Joined = (Place, Vec<SessionRoomPart>);
-
-impl Thawing<'_> {
-    /// The shard with this number, or if there are fewer now, another.
-    fn shard(&self, shard: u32, other: usize) -> usize {
-        let shard = shard as usize;
-        if shard < self.shards.len() { shard } else { other % self.shards.len() }
-    }
-
-    fn session(&mut self, part: SessionPart) -> Result<Joined, String> {
-        let (before, rooms) = (part.place, part.rooms.clone());
-        let (number, is_open) = (part.number, part.connection.is_some());
-        let at = self.shard(before.shard, number as usize);
-        let shard = &mut self.shards[at];
-        let thawed = shard.thaw_session(part);
-        let (key, address) = thawed.ok_or_else(|| format!("the session {number} is not valid"))?;
-        let place = Place::new(at as u16, key);
-        self.places.insert(before, Sits { place, is_open, address });
-        Ok((place, rooms))
-    }
-
-    fn room(
-        &mut self,
-        frozen: &Frozen<'_>,
-        hosted: HostedPart,
-        members: Vec<MemberPart>,
-    ) -> Result<(), String> {
-        let id = RoomId::parse(frozen.room_id()).ok_or("the id is not valid")?;
-        let at = self.shard(hosted.shard, id.fraction(self.shards.len()));
-        let shard = &mut self.shards[at];
-        let seated = shard.thaw_room(id, frozen, hosted, members, &self.places)?;
-        self.seated.extend(seated);
-        Ok(())
-    }
-
-    /// Tells sessions their seats. Of a room that is not here any more, a session hears that it has
-    /// left it.
-    fn seat(&mut self, joined: &[Joined]) {
-        for Seated { shard, connection, number, seat } in std::mem::take(&mut self.seated) {
-            let shard = &mut self.shards[usize::from(shard)];
-            if let Some(room) =
-                shard.sessions.get_mut(connection).and_then(|session| session.room_mut(number))
-            {
-                room.seat = Some(seat);
-            }
-        }
-        for (place, _) in joined {
-            self.shards[place.shard as usize].leave_lost_rooms(place.key());
-        }
-    }
 }
 
 impl Shard {

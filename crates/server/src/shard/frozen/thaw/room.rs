@@ -1,24 +1,24 @@
 //! A room, and the seats of its members.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
 use playfield_room::frozen::Frozen;
 use playfield_room::{AnyRoom, Link, PlayerId, Thaw, panic_text};
-use playfield_session::{SentHistory, SyncHistory};
+use playfield_session::SentHistory;
 use playfield_state::Format;
 use playfield_wire::{RequestNumber, RoomNumber};
 
-use super::{Seated, Sits};
+use super::{Places, Seated, Sits};
 use crate::directory::Kept;
 use crate::directory::keys::Key as RoomKeyText;
 use crate::room_id::RoomId;
 use crate::shard::Shard;
 use crate::shard::allowance::Allowance;
 use crate::shard::frames::Stay;
-use crate::shard::frozen::parts::{BeatPart, HostedPart, MemberPart, Place, read, time};
+use crate::shard::frozen::parts::{BeatPart, HostedPart, MemberPart, Place, time};
 use crate::shard::keys::{MemberKey, RoomKey, Seat, link};
 use crate::shard::rooms::link::{MemberLink, RemoteLink};
 use crate::shard::rooms::member::{Member, Members, Standing};
@@ -34,16 +34,30 @@ pub(crate) struct ThawedRoom {
     pub(super) behind: Vec<MemberKey>,
 }
 
+/// A room that was made of its bytes, and that nobody knows of yet.
+pub(super) struct MadeRoom {
+    /// The shard that it was made for.
+    pub(super) shard: u16,
+    /// The number of rooms created before it.
+    pub(super) age: u64,
+    hosted: Hosted,
+    kept: Kept,
+    gone: Vec<PlayerId>,
+    behind: Vec<MemberKey>,
+    /// The sessions of its members, with their numbers of the room.
+    members: Vec<(Place, RoomNumber, MemberKey)>,
+}
+
 impl Shard {
-    /// Takes in a room. Returns the seats of its members.
-    pub(super) fn thaw_room(
-        &mut self,
-        id: RoomId,
+    /// Makes a room.
+    pub(super) fn make_room(
+        &self,
         frozen: &Frozen<'_>,
         part: HostedPart,
         members: Vec<MemberPart>,
-        places: &HashMap<Place, Sits>,
-    ) -> Result<Vec<Seated>, String> {
+        places: &Places,
+    ) -> Result<MadeRoom, String> {
+        let id = RoomId::parse(frozen.room_id()).ok_or("the id is not valid")?;
         let node = Arc::clone(&self.env.node);
         let room_type = node
             .room_type(frozen.room_type())
@@ -85,9 +99,6 @@ impl Shard {
             waiting_max: node.room_types[usize::from(room_type)].settings.joins_waiting_max,
             summary,
         };
-        if !node.directory.keep(id, kept) {
-            return Err("a room has its id, or its key, already".to_owned());
-        }
         let founder = part.founder.and_then(|address| address.name());
         let founder = founder.map(|name| node.addresses.named(name, self.env.now));
         let beat = |beat: Option<BeatPart>| match beat {
@@ -107,19 +118,32 @@ impl Shard {
         let mut hosted = Hosted::new(made);
         hosted.members = table;
         hosted.regular_syncs = part.regular_syncs;
-        hosted.history =
-            read(&part.history, SyncHistory::thaw).map_err(|_| "the history is not valid")?;
+        // No patch reaches back beyond what the members have now.
+        hosted.history.synced(hosted.clock(self.env.now), hosted.room.version());
+        for (_, member) in hosted.members.iter_mut() {
+            member.history = SentHistory::beginning(member.sent, member.clean, &hosted.history);
+        }
         hosted.sync_awaited = part.sync_awaited;
-        let room = self.host.host(hosted);
+        let (shard, age) = (self.env.shard, part.age);
+        Ok(MadeRoom { shard, age, hosted, kept, gone, behind, members: places_of })
+    }
+
+    /// Takes in a room. Returns the seats of its members.
+    pub(super) fn take_in(&mut self, made: MadeRoom) -> Result<Vec<Seated>, String> {
+        let MadeRoom { hosted, kept, gone, behind, members, .. } = made;
+        let id = hosted.id;
+        if !self.env.node.directory.keep(id, kept) {
+            return Err(format!("room {id}: a room has its id, or its key, already"));
+        }
+        let (room, shard) = (self.host.host(hosted), self.env.shard);
         self.thawed.push(ThawedRoom { key: room, gone, behind });
-        let shard = self.env.shard;
         let seated = |(place, number, member): (Place, RoomNumber, _)| Seated {
             shard: place.shard as u16,
             connection: place.key(),
             number,
             seat: Seat { shard, room, member },
         };
-        Ok(places_of.into_iter().map(seated).collect())
+        Ok(members.into_iter().map(seated).collect())
     }
 
     fn link_to(&self, sits: &Sits, number: RoomNumber) -> MemberLink {
@@ -138,12 +162,11 @@ fn member(part: &MemberPart, link: MemberLink) -> Option<Member> {
     let format = Format::from_number(part.format)?;
     let snapshots = Allowance::with_remaining(part.snapshots, Duration::ZERO);
     let (number, none) = (RoomNumber(part.number), RequestNumber(0));
-    let mut member = Member::entering(link, format, snapshots, number, none, true);
+    let mut member = Member::entering(link, format, snapshots, number, none, part.is_resumable);
     member.standing = Standing::Live;
     member.player = part.player;
     member.sent = part.sent;
     member.clean = part.clean;
-    member.history = read(&part.history, SentHistory::thaw).ok()?;
     member.lagging = part.lagging;
     member.wants_snapshot = part.wants_snapshot;
     member.events = part.events;

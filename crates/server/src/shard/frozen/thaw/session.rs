@@ -17,7 +17,7 @@ use crate::shard::allowance::Allowance;
 use crate::shard::connection::patience::Patience;
 use crate::shard::connection::transport::Input;
 use crate::shard::connection::{Connection, Kind, Phase, narrowed};
-use crate::shard::frozen::parts::{SessionPart, read, time};
+use crate::shard::frozen::parts::{ResumptionPart, SessionPart, read, time};
 use crate::shard::keys::ConnectionKey;
 use crate::shard::session::resumption::{Presence, Resumption};
 use crate::shard::session::{Allowances, Session, SessionRoom};
@@ -43,21 +43,20 @@ impl Shard {
             None => crate::auth::Identity::default(),
         };
         let (user, tickets_only) = (identity.user.clone(), identity.tickets_only);
-        let home = u16::try_from(resumption.home).ok()?;
-        let is_told = resumption.away_since.is_some();
-        let since = resumption.away_since.map_or(now + RETURN_WAIT, time);
-        let resume_bytes = node.config.limits.session.resume_bytes;
-        let mut state = Resumption::new(home);
-        state.generation = resumption.generation;
-        state.resumes = resumption.resumes;
-        state.confirmed = resumption.confirmed;
-        state.received = read(&resumption.received, Received::thaw).ok()?;
-        state.log = read(&resumption.log, |log| Log::thaw(log, resume_bytes)).ok()?;
-        let logged = narrowed(state.log.memory());
-        if part.connection.is_none() {
-            state.presence = Presence::Away { since: since.into(), is_told };
+        let is_open = part.connection.is_some();
+        let away_since = resumption.as_ref().and_then(|of| of.away_since);
+        let (is_told, since) = (away_since.is_some(), away_since.map_or(now + RETURN_WAIT, time));
+        let mut resumption = match resumption {
+            Some(part) => Some(thaw_resumption(part, node.config.limits.session.resume_bytes)?),
+            None if is_open => None,
+            None => return None,
+        };
+        let home = resumption.as_ref().map(|resumption| resumption.home);
+        let logged = resumption.as_ref().map_or(0, |resumption| narrowed(resumption.log.memory()));
+        if let Some(resumption) = resumption.as_mut().filter(|_| !is_open) {
+            resumption.presence = Presence::Away { since: since.into(), is_told };
         }
-        let mut session = Session::new(number, identity, Some(state));
+        let mut session = Session::new(number, identity, resumption);
         if part.rooms_numbered > 0 {
             session.extras_mut().rooms_numbered = part.rooms_numbered;
         }
@@ -78,7 +77,6 @@ impl Shard {
             })
             .collect::<Option<_>>()?;
 
-        let is_open = part.connection.is_some();
         let mut connection = match part.connection {
             Some(open) => open.connection(&node.config, now, Tally::of_open(&address)),
             None => {
@@ -89,7 +87,7 @@ impl Shard {
             }
         };
         connection.dialect.format = format;
-        connection.resumable = true;
+        connection.resumable = home.is_some();
         connection.logged = logged;
         connection.has_session = true;
         connection.tickets_only = tickets_only;
@@ -103,8 +101,10 @@ impl Shard {
         }
         self.sessions.insert(key, Box::new(session));
         self.sessions.count += 1;
-        self.sessions.note_resumable(number, key);
-        node.away.moved(number, home, self.env.shard);
+        if let Some(home) = home {
+            self.sessions.note_resumable(number, key);
+            node.away.moved(number, home, self.env.shard);
+        }
         for request in part.refused {
             self.refuse_thawed(key, RequestNumber(request));
         }
@@ -170,6 +170,16 @@ impl Shard {
             outlet!(self).measure_for(key, number, settings);
         }
     }
+}
+
+fn thaw_resumption(part: ResumptionPart, log_bytes_max: usize) -> Option<Resumption> {
+    let mut resumption = Resumption::new(u16::try_from(part.home).ok()?);
+    resumption.generation = part.generation;
+    resumption.resumes = part.resumes;
+    resumption.confirmed = part.confirmed;
+    resumption.received = read(&part.received, Received::thaw).ok()?;
+    resumption.log = read(&part.log, |log| Log::thaw(log, log_bytes_max)).ok()?;
+    Some(resumption)
 }
 
 fn allowances(parts: &[[u64; 2]]) -> Option<Allowances> {
