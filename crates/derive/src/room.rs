@@ -18,6 +18,7 @@ pub(crate) struct Arguments {
     creation: Option<Ident>,
     one_per_user: Option<Ident>,
     record: Option<Ident>,
+    durability: Option<Ident>,
     tick_hz: Option<LitInt>,
     sync_hz: Option<LitInt>,
     capacity: Option<LitInt>,
@@ -38,7 +39,7 @@ const OPTIONS: &str = "messages(…), events(…), internal(…), asks(…), tic
                        capacity = …, empty_ms = …, closing_ms = …, join_wait_ms = …, \
                        joins_waiting_max = …, reply_ms = …, silence_ms = …, round_trip_ms = …, \
                        grace_ms = …, persist = …, creation = …, one_per_user = …, record = …, \
-                       criteria(…)";
+                       durability = …, criteria(…)";
 
 impl Parse for Arguments {
     fn parse(input: ParseStream<'_>) -> syn::Result<Self> {
@@ -70,6 +71,7 @@ impl Arguments {
             "criteria" => criteria(input, &name, &mut self.criteria),
             "creation" => choice(input, &name, &mut self.creation, ["anyone", "server"]),
             "one_per_user" => choice(input, &name, &mut self.one_per_user, ["take_over", "refuse"]),
+            "durability" => choice(input, &name, &mut self.durability, ["save", "journal"]),
             "record" => choice(input, &name, &mut self.record, ["always", "never"]),
             "tick_hz" => number(input, &name, &mut self.tick_hz, 0..=1_000),
             "sync_hz" => number(input, &name, &mut self.sync_hz, 0..=1_000),
@@ -506,6 +508,10 @@ fn settings(rt: &TokenStream, arguments: &Arguments) -> TokenStream {
         Some(word) if word == "never" => quote!(Never),
         Some(_) => quote!(Always),
     };
+    let durability = match &arguments.durability {
+        Some(word) if word == "journal" => quote!(Journal),
+        _ => quote!(Save),
+    };
     let creation = if by_server { quote!(Server) } else { quote!(Anyone) };
     quote! {
         #rt::Settings {
@@ -524,6 +530,7 @@ fn settings(rt: &TokenStream, arguments: &Arguments) -> TokenStream {
             creation: #rt::CreatedBy::#creation,
             one_per_user: #rt::OnePerUser::#one_per_user,
             record: #rt::Record::#record,
+            durability: #rt::Durability::#durability,
         }
     }
 }

@@ -318,17 +318,30 @@ pub trait AnyRoom: Send {
         false
     }
 
+    /// Appends its save as it is now, for a [`Store`](crate::Store); `false`, and nothing appended,
+    /// if it has none.
+    fn save(&mut self, out: &mut Vec<u8>) -> bool {
+        let _ = out;
+        false
+    }
+
+    /// The numbers of its requests to other rooms that are not answered.
+    fn asks(&self) -> Vec<u64> {
+        Vec::new()
+    }
+
     /// Returns a hash of its state as it is now, of its random numbers and of its next timer, which
     /// is equal for rooms that go on alike; `None` if it has none now.
     fn state_hash(&self) -> Option<u64> {
         None
     }
 
-    /// Writes all that it is as of its last sync, with the work in flight, for a
-    /// [replay](crate::recording::Replay). It goes on as if nothing had happened.
+    /// Writes all that it is, with the work in flight, for a [replay](crate::recording::Replay). It
+    /// goes on as if nothing had happened. Unless it was synced just now, the form is
+    /// [unsynced](FrozenWriter::unsynced).
     ///
     /// # Errors
-    /// If it has ended or ends, or if players wait to join, or for a save.
+    /// If it has ended or ends, if it has not opened, or if someone waits for the outcome of a save.
     fn capture(&mut self, form: &mut FrozenWriter) -> Result<(), FreezeError> {
         let _ = form;
         Err(FreezeError::Unsupported)
@@ -336,6 +349,11 @@ pub trait AnyRoom: Send {
 
     /// Its recorder, if it has one.
     fn recorder(&mut self) -> Option<&mut Recorder> {
+        None
+    }
+
+    /// The recorder that notes its inputs in the node's journal, if it is in there.
+    fn journaled(&mut self) -> Option<&mut Recorder> {
         None
     }
 

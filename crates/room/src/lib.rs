@@ -56,12 +56,14 @@ pub use key::{KEY_BYTES_MAX, check_key, invisible, visible};
 pub use life::{EndReason, LeaveReason, Stage, Undone};
 pub use memory_store::MemoryStore;
 pub use message::{
-    Answer, AskId, AskOf, Asks, CreatedBy, EventOf, Handle, Internal, InternalOf, MessageOf, On,
-    OnePerUser, RATE_MULTIPLE, REFUSALS_MIN, Record, Settings,
+    Answer, AskId, AskOf, Asks, CreatedBy, Durability, EventOf, Handle, Internal, InternalOf,
+    MessageOf, On, OnePerUser, RATE_MULTIPLE, REFUSALS_MIN, Record, Settings,
 };
 pub use new_room::{Founder, InRoom, NewRoom, RoomBuilder};
 pub use operation::Operation;
-pub use output::{EventHeader, Job, Link, Payload, Publication, Push, RoomOutput, Target, Task};
+pub use output::{
+    EventHeader, Held, Job, Link, Payload, Publication, Push, RoomOutput, Target, Task,
+};
 pub use player::{Creator, Player, Sender};
 pub use playfield_derive::Message;
 /// [`Room`] lists the options of this attribute.
@@ -81,8 +83,8 @@ pub use timers::{TIMER_PERIOD_MIN, TimerId};
 pub mod __rt {
     pub use crate::message::{Call, Declared, answered, call, new_name, take, unknown};
     pub use crate::{
-        Accepts, AskId, Asks, Context, CreatedBy, Emits, Internal, Message, OnePerUser, Record,
-        Result, Room, RoomInterface, Settings, schema as room_schema,
+        Accepts, AskId, Asks, Context, CreatedBy, Durability, Emits, Internal, Message, OnePerUser,
+        Record, Result, Room, RoomInterface, Settings, schema as room_schema,
     };
     pub use playfield_state::__rt::*;
     pub use playfield_state::MessageRate;

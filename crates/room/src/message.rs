@@ -221,6 +221,18 @@ pub struct Settings {
     /// The part of a room's life that a node records, if it has a folder for that. Default: its
     /// last minutes, if it fails.
     pub record: Record,
+    /// The loss that a crash may cost. Default: what changed since the last save.
+    pub durability: Durability,
+}
+
+/// The loss that a crash of the process or the machine costs a room that is saved.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Durability {
+    /// The changes since the last save.
+    #[default]
+    Save,
+    /// Nothing that anyone was sent: each input is in the node's journal before its effects show.
+    Journal,
 }
 
 /// The part of a room's life that is [recorded](crate::recording).
@@ -279,6 +291,7 @@ impl Default for Settings {
             creation: CreatedBy::Anyone,
             one_per_user: OnePerUser::No,
             record: Record::Failures,
+            durability: Durability::Save,
         }
     }
 }

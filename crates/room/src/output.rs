@@ -201,4 +201,31 @@ pub trait RoomOutput {
     /// Sends mail to another room, by its id. If there is no such room, the host answers a request
     /// with an error and drops anything else.
     fn post(&mut self, to: &str, mail: Mail);
+
+    /// Does what a journaled room wants outside its players' links, once the journal has the input
+    /// that caused it. By default that is at once.
+    ///
+    /// # Errors
+    /// As the method that the output is named for.
+    fn hold(&mut self, held: Held) -> Result<(), Error> {
+        match held {
+            Held::Publish(publication) => self.publish(publication),
+            Held::Push(push) => self.push(push),
+            Held::Post(to, mail) => self.post(&to, mail),
+            Held::Spawn(task, work) => return self.spawn(task, work),
+        }
+        Ok(())
+    }
+}
+
+/// Output of a journaled room that is for none of its players.
+pub enum Held {
+    /// Is [published](RoomOutput::publish).
+    Publish(Publication),
+    /// Is [pushed](RoomOutput::push).
+    Push(Push),
+    /// Is [posted](RoomOutput::post), to the room with this id.
+    Post(String, Mail),
+    /// Is [spawned](RoomOutput::spawn). It is accepted or refused at once, and begins later.
+    Spawn(u64, Task),
 }

@@ -53,6 +53,7 @@ use crate::{Context, EndReason, LeaveReason, Player, Result};
 /// | `creation = server` | `anyone` | who may create such rooms: clients can't if it is `server`, see [`CreatedBy`](crate::CreatedBy) |
 /// | `one_per_user = refuse` | both are there | what happens when a user joins who is there already: `take_over` or `refuse`, see [`OnePerUser`](crate::OnePerUser) |
 /// | `record = always` | the last minutes, if it fails | what a node with the setting `recordings.folder` records of such rooms: `always` or `never`, see [`Record`](crate::Record) |
+/// | `durability = journal` | the last save | what a crash leaves of a room with `persist` and a key: `journal` is all that anyone was sent, see [below](#rooms-that-last) |
 /// | `tick_hz = 30` | 0 | calls of [`tick`](Self::tick) per second, up to 1,000; 0 = never |
 /// | `sync_hz = 20` | `tick_hz`, or 20 if that is 0 | patches per second to each player, up to 1,000; 0 = only after [`Context::sync_now`] |
 /// | `capacity = 64` | 64 | most players, 1 to 1,000,000 |
@@ -137,6 +138,13 @@ use crate::{Context, EndReason, LeaveReason, Player, Result};
 ///
 /// The state is encoded on the room's shard, about 1 ms for 1 MB. All else happens elsewhere. A
 /// room that panics is not saved: its last save stays.
+///
+/// With `durability = journal`, a crash costs nothing that anyone was sent: before a reply, an
+/// event, a patch or mail of the room leaves the node, the inputs that caused it are on disk. After a
+/// crash the room goes on where it was, with its timers and random numbers, by [`moved`](Self::moved);
+/// then its players are [`lost`](Self::lost), who can't come back but join again, and leave when
+/// their grace is over. Background work has been [lost](Context::lost), and requests to other rooms
+/// are answered with an error. A room that panics starts from its last save.
 ///
 /// A save has the state alone: no players, timers or background work, and no
 /// [skipped](State#skipped-fields) fields.

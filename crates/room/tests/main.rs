@@ -13,6 +13,7 @@ mod freezing;
 mod freezing_laws;
 mod holding;
 mod host;
+mod journal_laws;
 mod lasting;
 mod macros;
 mod names;

@@ -317,6 +317,14 @@ impl<R: Room> AnyRoom for RoomCore<R> {
         self.write_whole(out)
     }
 
+    fn save(&mut self, out: &mut Vec<u8>) -> bool {
+        self.write_save(out)
+    }
+
+    fn asks(&self) -> Vec<u64> {
+        self.context.asks.keys().copied().collect()
+    }
+
     fn state_hash(&self) -> Option<u64> {
         self.hash_now()
     }

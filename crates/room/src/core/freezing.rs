@@ -7,9 +7,11 @@ use playfield_state::__rt::Save;
 use playfield_state::{Bytes, describe_type, save_kept};
 
 use super::guard::guard;
+use super::joining::Waiting;
 use super::saving::Saving;
 use super::{Live, RoomCore};
 use crate::context::replies::send_reply;
+use crate::context_state::Subject;
 use crate::frozen::parts::{self, Part, Time};
 use crate::frozen::{FreezeError, FrozenWriter, InFlight};
 use crate::{AnyRoom as _, Error, InternalMessage, Player, Room, RoomOutput, RoomSummary};
@@ -46,13 +48,13 @@ impl<R: Room> RoomCore<R> {
         Ok(())
     }
 
-    /// Writes the room as it is after a sync, with the work in flight, from which a replay goes on.
+    /// Writes the room as it is, with the work in flight, from which a replay goes on.
     pub(super) fn capture_now(&mut self, form: &mut FrozenWriter) -> Result<(), FreezeError> {
         if !self.is_open() || self.has_failed() {
             return Err(FreezeError::Ended);
         }
         let work = self.work_in_flight();
-        let is_held = work.is_opening || work.joins > 0 || !self.context.holds.is_empty();
+        let is_held = work.is_opening || self.context.holds.values().any(|of| *of == Subject::Room);
         let is_asked = || self.saving.as_ref().is_some_and(|saving| !saving.is_captured());
         if is_held || !self.deferred.is_empty() || is_asked() {
             return Err(FreezeError::Busy(work));
@@ -68,10 +70,14 @@ impl<R: Room> RoomCore<R> {
         let mark = self.mark();
         let Some(Live { state, tracker, kept }) = &mut self.live else { return Ok(()) };
         let (mut save, mut slots) = (Vec::new(), Vec::new());
+        let is_unsynced = form.is_unsynced;
         // The comparison of custom keys is user code.
         guard(|| {
             save_kept(state, mark, kept, &mut save);
-            tracker.put_slots(&mut slots);
+            match is_unsynced {
+                true => slots.extend(parts::NO_SLOTS),
+                false => tracker.put_slots(&mut slots),
+            }
         })?;
         self.write_parts(form, with_work);
         form.part(Part::State, |out| out.append(&mut save));
@@ -181,12 +187,14 @@ impl<R: Room> RoomCore<R> {
             },
         );
         form.value(Part::Settings, &parts::Settings::from(*settings));
+        // Without slots, a room goes on with the next version.
+        let version = context.version - u64::from(form.is_unsynced);
         form.value(
             Part::Clock,
             &parts::Clock {
                 now: Time(context.now),
                 tick: context.tick,
-                version: context.version,
+                version,
                 empty_since: self.empty_since.map(Time),
             },
         );
@@ -226,11 +234,30 @@ impl<R: Room> RoomCore<R> {
         }
         if let Some(pending) = pending {
             form.value(Part::Pending, &pending);
+            if let Some(held) = self.held() {
+                form.value(Part::Held, &held);
+            }
         }
+    }
+
+    /// The players who wait to join, and the opening of the save, if there are any.
+    fn held(&self) -> Option<parts::Held> {
+        let reopening = self.saving.as_ref().and_then(Saving::reopening);
+        let holds = self.context.holds.iter().filter_map(|(task, of)| match of {
+            Subject::Player(player) => Some((*task, *player)),
+            Subject::Room => None,
+        });
+        let held = parts::Held {
+            joins: self.waiting.values().map(Waiting::freeze).collect(),
+            holds: holds.collect(),
+            reopening,
+        };
+        let is_any = !held.joins.is_empty() || !held.holds.is_empty() || reopening.is_some();
+        is_any.then_some(held)
     }
 }
 
-fn frozen_player(player: &Player) -> parts::Player {
+pub(super) fn frozen_player(player: &Player) -> parts::Player {
     let Player { id, name, user, claims, seat, link: _, format, is_connected } = player;
     parts::Player {
         id: *id,

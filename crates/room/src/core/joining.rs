@@ -6,10 +6,13 @@ use playfield_state::PlayerId;
 use playfield_wire::ErrorCode;
 
 use super::RoomCore;
+use super::freezing::frozen_player;
+use super::thawing::thawed_player;
 use crate::context_state::Subject;
+use crate::frozen::parts::{self, Time};
 use crate::{
-    Admission, EndReason, Entrant, Error, InternalMessage, LeaveReason, Mail, OnePerUser, Player,
-    Result, Room, RoomOutput,
+    Admission, EndReason, Entrant, Error, InternalMessage, LeaveReason, Link, Mail, OnePerUser,
+    Player, Result, Room, RoomOutput,
 };
 
 /// The most messages from other rooms that wait for a room to open.
@@ -31,6 +34,22 @@ pub(super) struct Waiting {
     holds: u32,
     /// All wait for the same time, so those who came first are due first.
     by: Duration,
+}
+
+impl Waiting {
+    pub(super) fn freeze(&self) -> parts::Waiting {
+        let Self { player, holds, by } = self;
+        parts::Waiting { player: frozen_player(player), holds: *holds, by: Time(*by) }
+    }
+
+    /// Goes on from what [`freeze`](Self::freeze) returned.
+    pub(super) fn thaw(
+        frozen: parts::Waiting,
+        link: &mut dyn FnMut(PlayerId) -> Link,
+    ) -> std::result::Result<Self, String> {
+        let parts::Waiting { player, holds, by: Time(by) } = frozen;
+        Ok(Self { player: thawed_player(player, link)?, holds, by })
+    }
 }
 
 /// The outcome of a join.

@@ -3,10 +3,11 @@
 use std::borrow::Cow;
 use std::time::Duration;
 
+use playfield_state::save_kept;
 use playfield_wire::ErrorCode;
 
-use super::RoomCore;
 use super::guard::guard;
+use super::{Live, RoomCore};
 use crate::frozen::parts;
 use crate::hash::hash;
 use crate::{AnyRoom as _, Error, EventHeader, Operation, Player, Result, Room, RoomOutput};
@@ -17,6 +18,13 @@ impl<R: Room> RoomCore<R> {
         // A panic in the code of a type must not take the shard with it.
         let Some(state) = self.state() else { return false };
         guard(|| playfield_state::save_to(state, out)).is_ok()
+    }
+
+    /// Appends its save.
+    pub(super) fn write_save(&mut self, out: &mut Vec<u8>) -> bool {
+        let mark = self.mark();
+        let Some(Live { state, kept, .. }) = &mut self.live else { return false };
+        guard(|| save_kept(state, mark, kept, out)).is_ok()
     }
 
     /// A hash of the state, and of all that decides what the room does next.

@@ -175,11 +175,21 @@ impl Saving {
     /// Returns whether [`capture`](Self::capture) has all.
     pub(super) fn is_captured(&self) -> bool {
         let waiting = self.in_flight.as_ref().map_or(&[][..], |save| &save.asked);
-        self.reopening.is_none() && !self.asked.iter().chain(waiting).any(Asked::is_once)
+        !self.asked.iter().chain(waiting).any(Asked::is_once)
+    }
+
+    /// The task that opens the save again.
+    pub(super) fn reopening(&self) -> Option<u64> {
+        self.reopening
+    }
+
+    /// Goes on while that task is under way, in a replay.
+    pub(super) fn resume_reopening(&mut self, task: Option<u64>) {
+        self.reopening = task;
     }
 
     /// Returns what a replay needs to go on at any time; `None` while someone waits for the outcome
-    /// of a save, or the save is being opened again.
+    /// of a save.
     pub(super) fn capture(
         &self,
         mut message: impl FnMut(&InternalMessage) -> parts::Message,

@@ -1,5 +1,6 @@
 //! A room that goes on from its frozen form.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use playfield_state::{
@@ -8,9 +9,10 @@ use playfield_state::{
 };
 
 use super::guard::guard;
+use super::joining::Waiting;
 use super::saving::Saving;
 use super::{Live, RoomCore};
-use crate::context_state::{ContextState, METADATA_BYTES_MAX, METADATA_MAX, PENDING_MAX};
+use crate::context_state::{ContextState, METADATA_BYTES_MAX, METADATA_MAX, PENDING_MAX, Subject};
 use crate::deferred::Replies;
 use crate::deferred_output::DeferredOutput;
 use crate::frozen::parts::{self, Part, Time};
@@ -50,6 +52,18 @@ impl<R: Room> RoomCore<R> {
         let tasks = pending.tasks.into_iter();
         context.tasks = tasks.map(|(task, of)| (task, name(&of).unwrap_or_default())).collect();
         context.replying = pending.replying;
+        let held = match frozen.value::<parts::Held>(Part::Held) {
+            Err(ThawError::Missing { .. }) => parts::Held::default(),
+            held => held?,
+        };
+        let holds = held.holds.into_iter();
+        context.holds = holds.map(|(task, player)| (task, Subject::Player(player))).collect();
+        let mut waiting = BTreeMap::new();
+        for join in held.joins {
+            let join = Waiting::thaw(join, link).map_err(|why| frozen.refused(Part::Held, why))?;
+            waiting.insert(join.player.id, join);
+        }
+        context.waiting = waiting.len() as u32;
         let key = context.summary.key.clone();
         let saving = match (store, key, frozen.value(Part::Saving)) {
             (_, _, Err(ThawError::Missing { .. })) | (None, _, Ok(_)) | (_, None, Ok(_)) => None,
@@ -63,6 +77,7 @@ impl<R: Room> RoomCore<R> {
                 let open = pending.save.map(|open| saving.resume(open, |of| messages.take(of)));
                 let open = open.transpose();
                 open.map_err(|why| frozen.refused(Part::Pending, why))?;
+                saving.resume_reopening(held.reopening);
                 context.persists = true;
                 context.saves_asked = saving.asked_len();
                 Some(saving)
@@ -82,7 +97,7 @@ impl<R: Room> RoomCore<R> {
             join_refusal: None,
             failure: None,
             opening: None,
-            waiting: Default::default(),
+            waiting,
             renumbered,
             ending: None,
             undone: None,
@@ -191,7 +206,7 @@ fn thawed_seats(
     Ok(seats)
 }
 
-fn thawed_player(
+pub(super) fn thawed_player(
     player: parts::Player,
     link: &mut dyn FnMut(PlayerId) -> Link,
 ) -> Result<Player, String> {

@@ -54,13 +54,22 @@ pub const HOST_PARTS: Range<u8> = 64..128;
 #[derive(Debug)]
 pub struct FrozenWriter {
     bytes: Vec<u8>,
+    /// The state may have changed since the last sync.
+    pub(crate) is_unsynced: bool,
 }
 
 impl FrozenWriter {
     /// Without parts yet.
     #[must_use]
     pub fn new() -> Self {
-        Self { bytes: vec![0; HEADER_BYTES] }
+        Self { bytes: vec![0; HEADER_BYTES], is_unsynced: false }
+    }
+
+    /// For a room that may have changed since its last sync. No copy of its state goes on from
+    /// what is written: all get snapshots.
+    #[must_use]
+    pub fn unsynced() -> Self {
+        Self { is_unsynced: true, ..Self::new() }
     }
 
     /// Appends a part of the host: `number` is one of [`HOST_PARTS`].

@@ -10,7 +10,7 @@ use playfield_state::{Bytes, Data, PlayerId, TreeWriter};
 use playfield_wire::DecodeError;
 use playfield_wire::schema::Type;
 
-use crate::{CreatedBy, OnePerUser, Record};
+use crate::{CreatedBy, Durability, OnePerUser, Record};
 
 /// The parts, by their numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,12 +36,14 @@ pub(crate) enum Part {
     /// Work in flight. Only of a room that is recorded: it goes on in a replay, which has the
     /// outcome.
     Pending = 15,
+    /// More of it: players who wait to join, and the save that is being opened again.
+    Held = 16,
     /// Only of a fork.
     Fork = 17,
 }
 
 impl Part {
-    const ALL: [Self; 16] = [
+    const ALL: [Self; 17] = [
         Self::About,
         Self::Settings,
         Self::Clock,
@@ -57,6 +59,7 @@ impl Part {
         Self::State,
         Self::Slots,
         Self::Pending,
+        Self::Held,
         Self::Fork,
     ];
 
@@ -77,6 +80,7 @@ impl Part {
             Self::State => "state",
             Self::Slots => "slots",
             Self::Pending => "pending",
+            Self::Held => "held",
             Self::Fork => "fork",
         }
     }
@@ -90,6 +94,9 @@ pub(super) fn name(number: u8) -> &'static str {
         None => "unknown",
     }
 }
+
+/// Instead of slots, for a state that may have changed since the last sync: the slots of no state.
+pub(crate) const NO_SLOTS: [u8; 8] = [0; 8];
 
 /// Numbers that a room counts are below this, and so are its seconds.
 const NUMBER_MAX: u64 = 1 << 60;
@@ -238,8 +245,9 @@ impl From<crate::Settings> for Settings {
             persist_s,
             creation,
             one_per_user,
-            // That is up to the host.
+            // These are up to the host.
             record: _,
+            durability: _,
         } = settings;
         Self {
             tick_hz,
@@ -289,6 +297,7 @@ impl From<Settings> for crate::Settings {
                 PerUser::Refuse => OnePerUser::Refuse,
             },
             record: Record::default(),
+            durability: Durability::default(),
         }
     }
 }
@@ -485,4 +494,22 @@ pub(crate) struct SaveInFlight {
 pub(crate) struct Fork {
     /// The recording, and the place in it.
     pub(crate) of: String,
+}
+
+#[derive(Data, Debug, Default)]
+pub(crate) struct Held {
+    /// The players who wait to join.
+    pub(crate) joins: Vec<Waiting>,
+    /// The player held for a task, by the task's number.
+    pub(crate) holds: BTreeMap<u64, PlayerId>,
+    /// The task that opens the save again.
+    pub(crate) reopening: Option<u64>,
+}
+
+#[derive(Data, Debug)]
+pub(crate) struct Waiting {
+    pub(crate) player: Player,
+    /// The number of unfinished pieces of work.
+    pub(crate) holds: u32,
+    pub(crate) by: Time,
 }

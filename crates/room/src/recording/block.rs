@@ -34,7 +34,7 @@ pub const BLOCK_BYTES_MAX: usize = 1 << 28;
 const DEFLATED_FROM: usize = 128;
 
 /// Numbers the blocks of a file.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct BlockWriter {
     next: u64,
 }

@@ -57,7 +57,7 @@ impl Glance {
             if block.kind == BlockKind::End as u8 {
                 end = End::decode(&block.content).ok();
             } else if let Ok(Some(content)) = Content::of(&block) {
-                let part = Part { block: block.number, at: block.at, content };
+                let part = Part { block: block.number, at: block.at, file: 0, content };
                 until = part.run(|_| false).ok().flatten().or(part.position()).or(until);
             }
         }

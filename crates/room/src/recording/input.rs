@@ -316,6 +316,36 @@ impl<'a> Input<'a> {
         })
     }
 
+    /// The input, to be applied later.
+    #[must_use]
+    pub fn into_owned(self) -> Input<'static> {
+        match self {
+            Self::Tick(number) => Input::Tick(number),
+            Self::Sync => Input::Sync,
+            Self::Wake => Input::Wake,
+            Self::PassSyncs(syncs) => Input::PassSyncs(syncs),
+            Self::Message { player, message, payload, request } => {
+                let message = match message {
+                    MessageRef::Index(index) => MessageRef::Index(index),
+                    MessageRef::Name(name) => MessageRef::Name(name.into_owned().into()),
+                };
+                let payload = Cow::Owned(payload.into_owned());
+                Input::Message { player, message, payload, request }
+            }
+            Self::Join(entrant) => Input::Join(Cow::Owned(entrant.into_owned())),
+            Self::Reserve(who, wait) => Input::Reserve(Cow::Owned(who.into_owned()), wait),
+            Self::Lost(player) => Input::Lost(player),
+            Self::Returned(player, away) => Input::Returned(player, away),
+            Self::Measured(player, round_trip) => Input::Measured(player, round_trip),
+            Self::Leave(player, why) => Input::Leave(player, why),
+            Self::Mail(mail) => Input::Mail(Cow::Owned(mail.into_owned())),
+            Self::Operate(operation) => Input::Operate(Cow::Owned(operation.into_owned())),
+            Self::Close(why, text) => Input::Close(why, Cow::Owned(text.into_owned())),
+            Self::Part => Input::Part,
+            Self::Abandon => Input::Abandon,
+        }
+    }
+
     /// Calls the room. Returns the outcome of a join.
     pub fn apply(
         self,

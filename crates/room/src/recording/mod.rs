@@ -16,6 +16,12 @@
 //! | `Inputs` | the position, and entries: inputs, hashes, the host's answers |
 //! | `Gap` | why the inputs up to the next keyframe are missing |
 //! | `End` | why the recording ends; a recording without it was cut |
+//! | `Segment` | of a journal: which part of which journal the file is |
+//! | `Rooms` | of a journal: the number of the block in the whole journal, and sections, each with the number of a room, a kind, a length, and the content of a block of that kind |
+//! | `Host` | of a journal: facts that the host has about the room, before each keyframe |
+//!
+//! A [journal](Journal) has the same of many rooms: its files begin with a `Segment`, and each of
+//! their other blocks, a `Rooms`, has what the rooms of a shard noted until it was written.
 //!
 //! A position is the number of inputs before, the time in the room and the number of the last tick.
 
@@ -26,10 +32,12 @@ mod excerpt;
 mod glance;
 mod heard;
 mod input;
+mod journal;
 mod message;
 mod playback;
 mod read;
 mod recorder;
+mod recover;
 mod replay;
 mod search;
 mod tap;
@@ -48,9 +56,11 @@ pub use self::describe::{Described, InputKind};
 pub use self::excerpt::{Excerpt, ExcerptOf, Frame, Shown};
 pub use self::glance::Glance;
 pub use self::input::{Answer, Cursor, Entry, Input};
+pub use self::journal::{Journal, JournalFault, Segment, SegmentWriter, put_section};
 pub use self::message::{RECORDED_PAYLOAD_BYTES_MAX, Recorded, RecordedKind};
 pub use self::read::{End, Recording, RecordingError};
 pub use self::recorder::Recorder;
+pub use self::recover::{RecoverError, Recovered, RecoveredRoom, recover};
 pub use self::replay::{Difference, Replay, ReplayError, Step, Summary};
 pub use self::search::{Found, Search, Wanted};
 pub use self::tape::{Files, RecorderSettings, Why};
@@ -72,10 +82,25 @@ pub enum BlockKind {
     Gap = 3,
     /// The end of the recording.
     End = 4,
+    /// The begin of a file of a journal.
+    Segment = 5,
+    /// Blocks of the rooms of a journal.
+    Rooms = 6,
+    /// The facts that the host of a journal has about the room.
+    Host = 7,
 }
 
 impl BlockKind {
-    const ALL: [Self; 5] = [Self::About, Self::Keyframe, Self::Inputs, Self::Gap, Self::End];
+    const ALL: [Self; 8] = [
+        Self::About,
+        Self::Keyframe,
+        Self::Inputs,
+        Self::Gap,
+        Self::End,
+        Self::Segment,
+        Self::Rooms,
+        Self::Host,
+    ];
 
     fn from_number(number: u8) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| *kind as u8 == number)
@@ -102,7 +127,9 @@ pub struct About {
 }
 
 impl About {
-    fn encode(&self) -> Vec<u8> {
+    /// The content of a block of this kind.
+    #[must_use]
+    pub fn encode(&self) -> Vec<u8> {
         let Self { room_type, room_id, key, fingerprint, build, unix_ms, why } = self;
         let mut out = Vec::new();
         room_type.put(&mut out);

@@ -12,12 +12,15 @@ use super::{
 
 /// A recording of a room. If its file is damaged, the inputs from there to the next keyframe are
 /// missing; if it was cut, it ends there. [`fault`](Self::fault) says where.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Recording {
-    about: About,
+    pub(super) about: About,
     pub(super) parts: Vec<Part>,
-    fault: Option<BlockError>,
-    end: Option<End>,
+    pub(super) fault: Option<BlockError>,
+    pub(super) end: Option<End>,
+    pub(super) host: Vec<u8>,
+    /// The names of the files of the journal that it is from.
+    pub(super) files: Vec<String>,
 }
 
 /// The content of a block behind the first one.
@@ -26,6 +29,8 @@ pub(super) struct Part {
     /// The number of the block, and the byte of the file at which it begins.
     pub(super) block: u64,
     pub(super) at: usize,
+    /// The place of its file among the [files](Recording::files).
+    pub(super) file: usize,
     pub(super) content: Content,
 }
 
@@ -77,21 +82,31 @@ impl Part {
 impl Content {
     /// The content of a block; `None` of other kinds: a later build has more to say.
     pub(super) fn of(block: &Block<'_>) -> Result<Option<Self>, DecodeError> {
-        let reader = &mut Reader::new(&block.content);
-        Ok(match BlockKind::from_number(block.kind) {
-            Some(BlockKind::Keyframe) => Some(Self::Keyframe {
+        match BlockKind::from_number(block.kind) {
+            Some(kind) => Self::read(kind, &block.content),
+            None => Ok(None),
+        }
+    }
+
+    /// The content of a block of this kind; `None` if it is none of the room's life.
+    pub(super) fn read(kind: BlockKind, content: &[u8]) -> Result<Option<Self>, DecodeError> {
+        let reader = &mut Reader::new(content);
+        Ok(match kind {
+            BlockKind::Keyframe => Some(Self::Keyframe {
                 position: Coded::read(reader)?,
                 hash: reader.u64()?,
                 frozen: reader.rest().to_vec(),
             }),
-            Some(BlockKind::Inputs) => Some(Self::Inputs {
+            BlockKind::Inputs => Some(Self::Inputs {
                 position: Coded::read(reader)?,
                 entries: reader.rest().to_vec(),
             }),
-            Some(BlockKind::Gap) => {
-                Some(Self::Gap(String::from_utf8_lossy(reader.rest()).into_owned()))
-            }
-            Some(BlockKind::About | BlockKind::End) | None => None,
+            BlockKind::Gap => Some(Self::Gap(String::from_utf8_lossy(reader.rest()).into_owned())),
+            BlockKind::About
+            | BlockKind::End
+            | BlockKind::Segment
+            | BlockKind::Rooms
+            | BlockKind::Host => None,
         })
     }
 }
@@ -141,7 +156,7 @@ impl Recording {
     /// valid though its checksum is right.
     pub fn read(bytes: &[u8]) -> Result<Self, RecordingError> {
         check_head(bytes)?;
-        let mut this = Self { about: About::default(), parts: Vec::new(), fault: None, end: None };
+        let mut this = Self::default();
         let mut has_about = false;
         let mut blocks = Blocks::new(bytes, HEAD.len().min(bytes.len()));
         while let Some(block) = blocks.next() {
@@ -151,7 +166,7 @@ impl Recording {
                 Err(fault) => {
                     if blocks.skip_fault() {
                         let (block, at, why) = (fault.number, fault.at, fault.to_string());
-                        this.parts.push(Part { block, at, content: Content::Gap(why) });
+                        this.parts.push(Part { block, at, file: 0, content: Content::Gap(why) });
                     }
                     this.fault.get_or_insert(fault);
                     continue;
@@ -169,7 +184,7 @@ impl Recording {
                 this.end = Some(End::decode(&block.content).map_err(invalid)?);
             } else if let Some(content) = Content::of(&block).map_err(invalid)? {
                 let (block, at) = (block.number, block.at);
-                this.parts.push(Part { block, at, content });
+                this.parts.push(Part { block, at, file: 0, content });
             }
         }
         match this.fault.clone() {
@@ -189,6 +204,12 @@ impl Recording {
     #[must_use]
     pub fn fault(&self) -> Option<&BlockError> {
         self.fault.as_ref()
+    }
+
+    /// The facts that its host had about the room, if it is from a journal.
+    #[must_use]
+    pub fn host(&self) -> &[u8] {
+        &self.host
     }
 
     /// Why it ends; `None` if the process ended before.
@@ -313,7 +334,7 @@ impl Recording {
     }
 
     /// The position of the first keyframe.
-    fn first(&self) -> Option<Position> {
+    pub(super) fn first(&self) -> Option<Position> {
         self.keyframes().next().map(|(_, position)| position)
     }
 

@@ -1,7 +1,10 @@
 //! A room that is recorded.
 
 use std::borrow::Cow;
+use std::collections::VecDeque;
 use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use playfield_state::{Format, PlayerId};
@@ -14,7 +17,7 @@ use super::{Files, Input, Position, RecorderSettings, Why};
 use crate::frozen::{FreezeError, FrozenWriter, InFlight};
 use crate::{
     Admission, AnyRoom, EndReason, Entrant, Error, LeaveReason, Mail, Operation, Player,
-    Reservation, RoomOutput, RoomSummary, SeatFor, Stage, Undone,
+    Reservation, RoomOutput, RoomSummary, SeatFor, Stage, StoreErrorKind, Undone,
 };
 
 /// A room that notes its inputs: the last minutes in memory, or all in a file. To its host it is
@@ -29,6 +32,31 @@ pub struct Recorder {
     tick: u64,
     /// Nothing has been called yet.
     is_new: bool,
+    /// It notes the inputs in a journal.
+    journal: Option<Box<Journaling>>,
+}
+
+/// The state of a recorder that only a journal needs.
+struct Journaling {
+    /// The journal can't be written: the room is not called.
+    is_stalled: Arc<AtomicBool>,
+    /// The calls that wait until it can.
+    waiting: VecDeque<Input<'static>>,
+    /// Another owner has the room's save.
+    is_fenced: bool,
+}
+
+impl Journaling {
+    fn is_stalled(&self) -> bool {
+        self.is_stalled.load(Ordering::Relaxed)
+    }
+}
+
+/// The most messages of others than players that wait for a journal.
+const MAIL_WAITING_MAX: usize = 1_024;
+
+fn stalled() -> Error {
+    Error::new(ErrorCode::Busy, "the journal can't be written now; try again")
 }
 
 /// The next whole millisecond, which takes less space in a recording. A room that is recorded has
@@ -52,7 +80,69 @@ impl Recorder {
     /// Records a room, in memory.
     #[must_use]
     pub fn new(room: Box<dyn AnyRoom>, files: Box<dyn Files>, settings: RecorderSettings) -> Self {
-        Self { room, tape: Tape::new(files, settings), tick: 0, is_new: true }
+        Self { room, tape: Tape::new(files, settings), tick: 0, is_new: true, journal: None }
+    }
+
+    /// Notes a room's inputs in a journal: all of them, from when it has opened. What the room
+    /// sends to others than its players is [held](RoomOutput::hold). While `is_stalled`, calls
+    /// wait; ticks, syncs and timers are left out; and joins are refused with `busy`.
+    #[must_use]
+    pub fn journal(
+        room: Box<dyn AnyRoom>,
+        files: Box<dyn Files>,
+        keyframe_every: Duration,
+        is_stalled: Arc<AtomicBool>,
+    ) -> Self {
+        let settings = RecorderSettings { keyframe_every, ..RecorderSettings::default() };
+        let mut tape = Tape::new(files, settings);
+        tape.begin_file(&Why::Setting);
+        let (waiting, is_fenced) = (VecDeque::new(), false);
+        let journal = Some(Box::new(Journaling { is_stalled, waiting, is_fenced }));
+        Self { room, tape, tick: 0, is_new: false, journal }
+    }
+
+    /// Ends the block of inputs that is being noted, if there is one.
+    pub fn close_block(&mut self) {
+        self.tape.close_block();
+    }
+
+    /// Returns whether the room has been written whole, so that its inputs are noted.
+    #[must_use]
+    pub fn has_whole(&self) -> bool {
+        self.tape.has_keyframe()
+    }
+
+    /// Writes the room whole, if it can be now. Returns whether it was.
+    pub fn write_whole(&mut self, at: Duration) -> bool {
+        self.keyframe(whole_ms(at.max(self.tape.position().at)))
+    }
+
+    /// Calls the room, unless the journal can't be written now: then the call waits.
+    fn act(
+        &mut self,
+        at: Duration,
+        input: &Input<'_>,
+        out: &mut dyn RoomOutput,
+        call: impl FnOnce(&mut dyn AnyRoom, Duration, &mut dyn RoomOutput),
+    ) {
+        if !self.passes(at, out)
+            && let Some(journal) = &mut self.journal
+        {
+            return journal.waiting.push_back(input.clone().into_owned());
+        }
+        self.call(at, input, out, call);
+    }
+
+    /// Returns whether the room may be called. What has waited until then comes first.
+    fn passes(&mut self, at: Duration, out: &mut dyn RoomOutput) -> bool {
+        let Some(journal) = &mut self.journal else { return true };
+        if journal.is_stalled() {
+            return false;
+        }
+        for input in std::mem::take(&mut journal.waiting) {
+            input.apply(at, self, out);
+        }
+        true
     }
 
     /// The position in the recording.
@@ -95,17 +185,47 @@ impl Recorder {
     ) -> T {
         if !self.tape.is_on {
             self.is_new = false;
-            return call(&mut *self.room, at, out);
+            let (room, mut tap) = self.tap(out);
+            return call(room, at, &mut tap);
         }
         let at = whole_ms(at);
         if std::mem::take(&mut self.is_new) {
             self.keyframe(at);
         }
         self.tape.input(at, input);
-        let Self { room, tape, .. } = self;
-        let result = call(&mut **room, at, &mut Tap { tape, out, question: 0 });
+        let Self { room, tape, journal, .. } = self;
+        let holds = journal.is_some();
+        let result = call(&mut **room, at, &mut Tap { tape, out, question: 0, holds });
         self.called();
+        if holds && !self.tape.has_keyframe() {
+            // The effects of this call are held until the block is durable that has the room.
+            self.keyframe(at);
+        }
         result
+    }
+
+    fn is_stalled(&self) -> bool {
+        self.journal.as_ref().is_some_and(|journal| journal.is_stalled())
+    }
+
+    /// Refuses mail that is too much for a room that is not called now; gives back all other.
+    fn refused_mail(&mut self, mail: Mail, out: &mut dyn RoomOutput) -> Option<Mail> {
+        let Some(journal) = &mut self.journal else { return Some(mail) };
+        if let Mail::Saved { outcome: Err(error), .. } = &mail {
+            journal.is_fenced |= error.kind() == StoreErrorKind::Fenced;
+        }
+        if journal.waiting.len() < MAIL_WAITING_MAX || !journal.is_stalled() {
+            return Some(mail);
+        }
+        match mail {
+            Mail::Told { .. } => None,
+            Mail::Asked { from, ask, .. } => {
+                let to = from.as_ref().map_or("", |from| from.room_id.as_str());
+                out.post(to, Mail::Answered { ask, reply: Err(stalled()) });
+                None
+            }
+            other => Some(other),
+        }
     }
 
     /// After a call.
@@ -127,6 +247,14 @@ impl Recorder {
     /// The room has ended: one that failed leaves a file.
     #[cold]
     fn ended(&mut self) {
+        if let Some(journal) = &self.journal
+            && self.room.undone() == Some(Undone::Save)
+            && !journal.is_fenced
+        {
+            // The journal keeps what the store has not.
+            self.tape.is_on = false;
+            return;
+        }
         let failed =
             |why: Result<(), Error>| why.is_err_and(|error| error.code() == ErrorCode::RoomFailed);
         let why = match self.room.opened().is_some_and(failed) {
@@ -144,32 +272,54 @@ impl Recorder {
 
     /// Writes the room whole, if it can be.
     #[cold]
-    fn keyframe(&mut self, at: Duration) {
-        let mut form = FrozenWriter::new();
-        let Ok(frozen) = self.room.capture(&mut form).and_then(|()| form.finish()) else { return };
-        if let Some(hash) = self.room.state_hash() {
-            self.tape.keyframe(at, self.tick, hash, &frozen);
-        }
+    fn keyframe(&mut self, at: Duration) -> bool {
+        let mut form = match self.journal {
+            Some(_) => FrozenWriter::unsynced(),
+            None => FrozenWriter::new(),
+        };
+        let frozen = self.room.capture(&mut form).and_then(|()| form.finish());
+        let (Ok(frozen), Some(hash)) = (frozen, self.room.state_hash()) else { return false };
+        self.tape.keyframe(at, self.tick, hash, &frozen);
+        true
+    }
+
+    /// The output of a call that is no input.
+    fn tap<'a>(&'a mut self, out: &'a mut dyn RoomOutput) -> (&'a mut dyn AnyRoom, Tap<'a>) {
+        let Self { room, tape, journal, .. } = self;
+        (&mut **room, Tap { tape, out, question: 0, holds: journal.is_some() })
     }
 }
 
 impl Drop for Recorder {
     fn drop(&mut self) {
-        self.tape.end_file(&Why::Dropped);
+        // A room that is dropped goes on from its journal.
+        if self.journal.is_none() {
+            self.tape.end_file(&Why::Dropped);
+        }
     }
 }
 
 impl AnyRoom for Recorder {
     fn recorder(&mut self) -> Option<&mut Recorder> {
-        Some(self)
+        if self.journal.is_some() { self.room.recorder() } else { Some(self) }
+    }
+
+    fn journaled(&mut self) -> Option<&mut Recorder> {
+        self.journal.is_some().then_some(self)
     }
 
     fn tick(&mut self, at: Duration, number: u64, out: &mut dyn RoomOutput) {
+        if !self.passes(at, out) {
+            return;
+        }
         self.tick = number;
         self.call(at, &Input::Tick(number), out, |room, at, out| room.tick(at, number, out));
     }
 
     fn sync(&mut self, at: Duration, out: &mut dyn RoomOutput) {
+        if !self.passes(at, out) {
+            return;
+        }
         self.call(at, &Input::Sync, out, |room, at, out| room.sync(at, out));
         let at = whole_ms(at);
         if self.tape.wants_keyframe(at) {
@@ -178,6 +328,9 @@ impl AnyRoom for Recorder {
     }
 
     fn wake(&mut self, at: Duration, out: &mut dyn RoomOutput) {
+        if !self.passes(at, out) {
+            return;
+        }
         self.call(at, &Input::Wake, out, |room, at, out| room.wake(at, out));
     }
 
@@ -202,7 +355,7 @@ impl AnyRoom for Recorder {
         };
         let payload_ref = Cow::Borrowed(payload);
         let input = Input::Message { player, message: borrowed, payload: payload_ref, request };
-        self.call(at, &input, out, |room, at, out| {
+        self.act(at, &input, out, |room, at, out| {
             room.message(at, player, message, payload, request, out);
         });
     }
@@ -213,6 +366,9 @@ impl AnyRoom for Recorder {
         entrant: Entrant,
         out: &mut dyn RoomOutput,
     ) -> Result<Admission, Error> {
+        if !self.passes(at, out) {
+            return Err(stalled());
+        }
         let input = Input::Join(Cow::Owned(entrant.clone()));
         self.call(at, &input, out, |room, at, out| {
             room.join(at, entrant, out).inspect_err(|error| out.unheard(error))
@@ -226,12 +382,15 @@ impl AnyRoom for Recorder {
         wait: Duration,
         out: &mut dyn RoomOutput,
     ) -> Result<Reservation, Error> {
+        if !self.passes(at, out) {
+            return Err(stalled());
+        }
         let input = Input::Reserve(Cow::Owned(who.clone()), wait);
         self.call(at, &input, out, |room, at, out| room.reserve(at, who, wait, out))
     }
 
     fn lost(&mut self, at: Duration, player: PlayerId, out: &mut dyn RoomOutput) {
-        self.call(at, &Input::Lost(player), out, |room, at, out| room.lost(at, player, out));
+        self.act(at, &Input::Lost(player), out, |room, at, out| room.lost(at, player, out));
     }
 
     fn returned(
@@ -242,7 +401,7 @@ impl AnyRoom for Recorder {
         out: &mut dyn RoomOutput,
     ) {
         let input = Input::Returned(player, away);
-        self.call(at, &input, out, |room, at, out| room.returned(at, player, away, out));
+        self.act(at, &input, out, |room, at, out| room.returned(at, player, away, out));
     }
 
     fn measured(
@@ -254,7 +413,7 @@ impl AnyRoom for Recorder {
     ) {
         let round_trip = if self.tape.is_on { nearest_ms(round_trip) } else { round_trip };
         let input = Input::Measured(player, round_trip);
-        self.call(at, &input, out, |room, at, out| room.measured(at, player, round_trip, out));
+        self.act(at, &input, out, |room, at, out| room.measured(at, player, round_trip, out));
     }
 
     fn leave(
@@ -265,12 +424,13 @@ impl AnyRoom for Recorder {
         out: &mut dyn RoomOutput,
     ) {
         let input = Input::Leave(player, why);
-        self.call(at, &input, out, |room, at, out| room.leave(at, player, why, out));
+        self.act(at, &input, out, |room, at, out| room.leave(at, player, why, out));
     }
 
     fn mail(&mut self, at: Duration, mail: Mail, out: &mut dyn RoomOutput) {
+        let Some(mail) = self.refused_mail(mail, out) else { return };
         let input = Input::Mail(Cow::Owned(mail.clone()));
-        self.call(at, &input, out, |room, at, out| room.mail(at, mail, out));
+        self.act(at, &input, out, |room, at, out| room.mail(at, mail, out));
     }
 
     fn operate(
@@ -279,6 +439,12 @@ impl AnyRoom for Recorder {
         operation: Operation,
         out: &mut dyn RoomOutput,
     ) -> Result<(), Error> {
+        if self.journal.is_some() && matches!(operation, Operation::Record(_)) {
+            return self.room.operate(at, operation, out);
+        }
+        if !self.passes(at, out) {
+            return Err(stalled());
+        }
         if let Operation::Record(records) = operation {
             match records {
                 true => self.begin_file(&Why::Request),
@@ -292,11 +458,11 @@ impl AnyRoom for Recorder {
 
     fn close(&mut self, at: Duration, why: EndReason, text: &str, out: &mut dyn RoomOutput) {
         let input = Input::Close(why, text.into());
-        self.call(at, &input, out, |room, at, out| room.close(at, why, text, out));
+        self.act(at, &input, out, |room, at, out| room.close(at, why, text, out));
     }
 
     fn part(&mut self, at: Duration, out: &mut dyn RoomOutput) {
-        self.call(at, &Input::Part, out, |room, at, out| room.part(at, out));
+        self.act(at, &Input::Part, out, |room, at, out| room.part(at, out));
     }
 
     fn abandon(&mut self, at: Duration, out: &mut dyn RoomOutput) {
@@ -309,7 +475,8 @@ impl AnyRoom for Recorder {
         form: &mut FrozenWriter,
         out: &mut dyn RoomOutput,
     ) -> Result<(), FreezeError> {
-        let frozen = self.room.freeze(at, form, out);
+        let (room, mut tap) = self.tap(out);
+        let frozen = room.freeze(at, form, &mut tap);
         // A room that goes on here has opened its save again.
         self.tape.interrupt("the room was frozen");
         frozen
@@ -322,7 +489,8 @@ impl AnyRoom for Recorder {
         form: &mut FrozenWriter,
         out: &mut dyn RoomOutput,
     ) -> Result<(), FreezeError> {
-        let frozen = self.room.freeze_after(at, why, form, out);
+        let (room, mut tap) = self.tap(out);
+        let frozen = room.freeze_after(at, why, form, &mut tap);
         self.tape.interrupt("the room was frozen, and gave up its work");
         frozen
     }
@@ -330,7 +498,11 @@ impl AnyRoom for Recorder {
     fn moved(&mut self, at: Duration, out: &mut dyn RoomOutput) {
         self.tape.interrupt("the room went on after it was frozen");
         self.is_new = false;
-        self.room.moved(at, out);
+        let (room, mut tap) = self.tap(out);
+        room.moved(at, &mut tap);
+        if self.journal.is_some() {
+            self.keyframe(whole_ms(at));
+        }
     }
 
     fn summary(&self) -> &RoomSummary {
@@ -366,11 +538,11 @@ impl AnyRoom for Recorder {
     }
 
     fn wake_at(&self) -> Option<Duration> {
-        self.room.wake_at()
+        if self.is_stalled() { None } else { self.room.wake_at() }
     }
 
     fn wants_sync(&self) -> bool {
-        self.room.wants_sync()
+        self.room.wants_sync() && !self.is_stalled()
     }
 
     fn reaches(&self, since: u64) -> bool {
@@ -403,6 +575,14 @@ impl AnyRoom for Recorder {
 
     fn whole(&self, out: &mut Vec<u8>) -> bool {
         self.room.whole(out)
+    }
+
+    fn save(&mut self, out: &mut Vec<u8>) -> bool {
+        self.room.save(out)
+    }
+
+    fn asks(&self) -> Vec<u64> {
+        self.room.asks()
     }
 
     fn state_hash(&self) -> Option<u64> {

@@ -14,7 +14,8 @@ use serde_json::Value;
 pub use difference::Difference;
 use difference::short;
 pub use error::ReplayError;
-use host::{Host, NoStore};
+pub(super) use host::Host;
+use host::NoStore;
 
 use super::read::{Content, Part};
 use super::{Answer, Cursor, Entry, Input, Moment, Position, Recording};
@@ -83,6 +84,15 @@ impl<'r> Replay<'r> {
     pub fn new(recording: &'r Recording, room_type: &RoomType) -> Result<Self, ReplayError> {
         Self::with(recording, room_type.thaw)
     }
+
+    /// Begins a replay at the last keyframe.
+    pub(super) fn at_last(
+        recording: &'r Recording,
+        room_type: &RoomType,
+    ) -> Result<Self, ReplayError> {
+        let (place, _) = recording.keyframes().last().ok_or(ReplayError::NoKeyframe)?;
+        Self::from(recording, room_type.thaw, place)
+    }
 }
 
 impl<'r, T: AnyRoom + ?Sized> Replay<'r, T> {
@@ -91,6 +101,14 @@ impl<'r, T: AnyRoom + ?Sized> Replay<'r, T> {
         thaw: fn(Thaw<'_>) -> Result<Box<T>, ThawError>,
     ) -> Result<Self, ReplayError> {
         let (place, _) = recording.keyframes().next().ok_or(ReplayError::NoKeyframe)?;
+        Self::from(recording, thaw, place)
+    }
+
+    fn from(
+        recording: &'r Recording,
+        thaw: fn(Thaw<'_>) -> Result<Box<T>, ThawError>,
+        place: usize,
+    ) -> Result<Self, ReplayError> {
         let (room, position, is_comparable, links) = thawed(recording, place, thaw)?;
         Ok(Self {
             recording,
@@ -168,6 +186,12 @@ impl<'r, T: AnyRoom + ?Sized> Replay<'r, T> {
         }
         while self.position.inputs < inputs && self.step(None)?.is_some() {}
         Ok(())
+    }
+
+    /// The place of the present part's file among those of the recording.
+    pub(super) fn file(&self) -> usize {
+        let part = self.next.checked_sub(1).and_then(|last| self.recording.parts.get(last));
+        part.map_or(0, |part| part.file)
     }
 
     /// Runs to the end, and compares the room with what was recorded, up to the first difference.
@@ -378,7 +402,7 @@ fn thawed<T: AnyRoom + ?Sized>(
     place: usize,
     thaw: fn(Thaw<'_>) -> Result<Box<T>, ThawError>,
 ) -> Result<Thawed<T>, ReplayError> {
-    let Part { block, at, content } = &recording.parts[place];
+    let Part { block, at, content, file: _ } = &recording.parts[place];
     let Content::Keyframe { position, hash, frozen } = content else {
         return Err(ReplayError::NoKeyframe);
     };

@@ -8,7 +8,7 @@ use playfield_wire::{ErrorCode, RequestNumber};
 use super::Answer;
 use super::tape::Tape;
 use crate::{
-    Completion, Error, EventHeader, Job, Link, Mail, NewRoom, Publication, Push, Result,
+    Completion, Error, EventHeader, Held, Job, Link, Mail, NewRoom, Publication, Push, Result,
     RoomOutput, Task,
 };
 
@@ -18,6 +18,8 @@ pub(super) struct Tap<'a> {
     pub(super) out: &'a mut dyn RoomOutput,
     /// The number of the next question in this input.
     pub(super) question: u64,
+    /// The room is journaled.
+    pub(super) holds: bool,
 }
 
 impl Tap<'_> {
@@ -32,6 +34,11 @@ impl Tap<'_> {
         if error.code() == ErrorCode::Internal {
             self.tape.internal_error(error);
         }
+    }
+
+    fn hold_back(&mut self, held: Held) {
+        // Only work that is spawned can be refused.
+        let _ = self.out.hold(held);
     }
 }
 
@@ -68,7 +75,10 @@ impl RoomOutput for Tap<'_> {
     }
 
     fn spawn(&mut self, task: u64, work: Task) -> Result<()> {
-        let answer = self.out.spawn(task, work);
+        let answer = match self.holds {
+            true => self.out.hold(Held::Spawn(task, work)),
+            false => self.out.spawn(task, work),
+        };
         self.answered(answer)
     }
 
@@ -95,17 +105,26 @@ impl RoomOutput for Tap<'_> {
     }
 
     fn publish(&mut self, publication: Publication) {
-        self.out.publish(publication);
+        match self.holds {
+            true => self.hold_back(Held::Publish(publication)),
+            false => self.out.publish(publication),
+        }
     }
 
     fn push(&mut self, push: Push) {
-        self.out.push(push);
+        match self.holds {
+            true => self.hold_back(Held::Push(push)),
+            false => self.out.push(push),
+        }
     }
 
     fn post(&mut self, to: &str, mail: Mail) {
         if let Mail::Answered { reply: Err(error), .. } = &mail {
             self.returned(error);
         }
-        self.out.post(to, mail);
+        match self.holds {
+            true => self.hold_back(Held::Post(to.to_owned(), mail)),
+            false => self.out.post(to, mail),
+        }
     }
 }

@@ -28,6 +28,10 @@ pub trait Files: Send {
 
     /// The file is whole.
     fn end(&mut self);
+
+    /// Inputs are noted that are in no block yet. A journal has them
+    /// [closed](crate::recording::Recorder::close_block) at the end of the turn.
+    fn waits(&mut self) {}
 }
 
 /// Why a recording begins or ends.
@@ -141,6 +145,10 @@ impl Tape {
         }
     }
 
+    pub(super) fn has_keyframe(&self) -> bool {
+        self.has_keyframe
+    }
+
     pub(super) fn has_file(&self) -> bool {
         self.has_file
     }
@@ -205,6 +213,7 @@ impl Tape {
         }
         if self.entries.is_empty() {
             self.begins = self.position();
+            self.files.waits();
         }
         self.cursor.put(at, input, &mut self.entries);
         self.inputs += 1;
@@ -281,7 +290,7 @@ impl Tape {
     }
 
     /// Ends the block of inputs that is being written.
-    fn close_block(&mut self) {
+    pub(super) fn close_block(&mut self) {
         if self.entries.is_empty() {
             return;
         }

@@ -13,7 +13,8 @@ use crate::{
 };
 
 /// The host of a room that runs again. It does nothing, and answers what the recorded one did.
-pub(super) struct Host<'a> {
+#[derive(Default)]
+pub(in crate::recording) struct Host<'a> {
     pub(super) answers: Vec<(u64, Answer)>,
     pub(super) question: u64,
     pub(super) out: Option<&'a mut dyn RoomOutput>,

@@ -1,0 +1,140 @@
+//! A room goes on from a journal whose process has ended.
+
+use std::fmt;
+
+use playfield_wire::ErrorCode;
+
+use super::replay::{Host, Replay};
+use super::{Position, Recording, ReplayError, Step};
+use crate::frozen::{FreezeError, FrozenWriter};
+use crate::{AnyRoom, Error, RoomType, Stage};
+
+/// A room that was run to the end of a journal.
+#[derive(Debug)]
+pub struct Recovered {
+    /// The room.
+    pub room: RecoveredRoom,
+    /// The position at which it is.
+    pub position: Position,
+    /// The number of inputs that were run.
+    pub inputs: u64,
+    /// Why it is not at the end of the journal, but at the last place at which it is known to be
+    /// as it was.
+    pub stopped: Option<String>,
+}
+
+/// The form in which a recovered room goes on.
+#[derive(Debug)]
+pub enum RecoveredRoom {
+    /// A [frozen room](crate::frozen), without the work that was in flight, to which the host may
+    /// add its parts.
+    Open(FrozenWriter),
+    /// It was ending, and this is its save.
+    Ending(Vec<u8>),
+    /// It had ended, and was saved.
+    Ended,
+}
+
+/// Why a room can't be recovered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum RecoverError {
+    /// The journal can't be run.
+    Replay {
+        /// The name of its file.
+        file: String,
+        /// The reason, and its place.
+        error: Box<ReplayError>,
+    },
+    /// The room can't be written whole.
+    Freeze(FreezeError),
+}
+
+impl fmt::Display for RecoverError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Replay { file, error } => write!(f, "{file}: {error}"),
+            Self::Freeze(error) => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for RecoverError {}
+
+/// Runs a room from its last keyframe to the end of the journal, and freezes it. If it does
+/// otherwise than when it was journaled, because its code is not deterministic or is another, it
+/// stops at the last place at which it was the same.
+///
+/// # Errors
+/// If the recording is not valid, or the room can't go on from it in this build.
+pub fn recover(recording: &Recording, room_type: &RoomType) -> Result<Recovered, RecoverError> {
+    let mut replay = last(recording, room_type)?;
+    let first = replay.position();
+    let mut same = first;
+    let stopped = loop {
+        let step = replay.step(None);
+        match step.map_err(|error| named(&replay, recording, error))? {
+            Some(Step::Same(position)) => same = position,
+            Some(Step::Differs(difference)) => {
+                let file = recording.files.get(replay.file()).map_or("", String::as_str);
+                break Some(format!("{file}: {difference}"));
+            }
+            Some(Step::Input(position, input)) if has_failed(replay.room()) => {
+                same = Position { inputs: position.inputs - 1, ..same };
+                break Some(format!(
+                    "the room fails at {position}, as it did not before: {input:?}"
+                ));
+            }
+            // A gap at the end is where the room was frozen.
+            Some(_) => {}
+            None => break None,
+        }
+    };
+    if stopped.is_some() {
+        replay = last(recording, room_type)?;
+        while replay.position().inputs < same.inputs && matches!(replay.step(None), Ok(Some(_))) {}
+    }
+    let position = replay.position();
+    let room = freeze(replay.room(), position)?;
+    Ok(Recovered { room, position, inputs: position.inputs - first.inputs, stopped })
+}
+
+/// The replay from the last keyframe.
+fn last<'r>(recording: &'r Recording, room_type: &RoomType) -> Result<Replay<'r>, RecoverError> {
+    let file = || {
+        let place = recording.keyframes().last().map(|(place, _)| recording.parts[place].file);
+        place.and_then(|file| recording.files.get(file)).cloned().unwrap_or_default()
+    };
+    let failed = |error| RecoverError::Replay { file: file(), error: Box::new(error) };
+    Replay::at_last(recording, room_type).map_err(failed)
+}
+
+/// The error of a step, with the file.
+fn named(replay: &Replay<'_>, recording: &Recording, error: ReplayError) -> RecoverError {
+    let file = recording.files.get(replay.file()).cloned().unwrap_or_default();
+    RecoverError::Replay { file, error: Box::new(error) }
+}
+
+fn has_failed(room: &dyn AnyRoom) -> bool {
+    let failed = |why: Result<(), Error>| why.is_err_and(|it| it.code() == ErrorCode::RoomFailed);
+    room.is_closed() && room.opened().is_some_and(failed)
+}
+
+fn freeze(room: &mut dyn AnyRoom, position: Position) -> Result<RecoveredRoom, RecoverError> {
+    match room.stage() {
+        Stage::Open => {
+            let mut form = FrozenWriter::new();
+            let why = Error::new(ErrorCode::Internal, "the process that ran the room has ended");
+            let frozen = room.freeze_after(position.at, &why, &mut form, &mut Host::default());
+            frozen.map(|()| RecoveredRoom::Open(form)).map_err(RecoverError::Freeze)
+        }
+        Stage::Closing | Stage::Finishing => {
+            let mut save = Vec::new();
+            match room.save(&mut save) {
+                true => Ok(RecoveredRoom::Ending(save)),
+                false => Ok(RecoveredRoom::Ended),
+            }
+        }
+        Stage::Ended => Ok(RecoveredRoom::Ended),
+    }
+}
