@@ -817,7 +817,7 @@ impl Server {
         Ok(self)
     }
 
-    fn build(self, config: Config) -> io::Result<playfield_server::Server> {
+    fn build(self, mut config: Config) -> io::Result<playfield_server::Server> {
         let Self {
             types,
             pages,
@@ -827,12 +827,18 @@ impl Server {
             channels,
             fleet,
             store,
+            store_path,
             site,
             services,
             has_service_paths,
             on_start,
             ..
         } = self.prepared()?;
+        if let (Some(path), true) = (store_path, config.journal.folder.as_os_str().is_empty()) {
+            let mut folder = path.into_os_string();
+            folder.push(".journal");
+            config.journal.folder = folder.into();
+        }
         let authenticator = authenticator.map(|make| make(&config));
         #[cfg(feature = "jwt")]
         let tickets = tickets.map(|tickets| {

@@ -270,9 +270,11 @@ fn serve_on(shards: usize, server: Server) {
         Ok(path) => server.store_file(path),
         Err(_) => server,
     };
-    let server = server
-        .route("POST", "/upgrade/{program}", upgrade)
-        .route("POST", "/desk/{key}/{act}", at_desk);
+    let server = server.route("POST", "/upgrade/{program}", upgrade).route(
+        "POST",
+        "/desk/{key}/{act}",
+        at_desk,
+    );
     match server.start(config) {
         Ok(running) => {
             println!("\nlistening on {}", running.local_addr());

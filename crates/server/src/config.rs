@@ -26,8 +26,8 @@ pub use renamed::renamed;
 pub use secret::Secret;
 pub use setting::{Group, Setting};
 pub use settings::{
-    AddressLimits, Config, Http, Limits, Recordings, Rooms, SessionLimits, Threads, Timeouts, Tls,
-    Tuning, WebSocket, settings,
+    AddressLimits, Config, Http, Journal, Limits, Recordings, Rooms, SessionLimits, Threads,
+    Timeouts, Tls, Tuning, WebSocket, settings,
 };
 pub use tables::{DeviceLimits, Listed, NameBytes, OutboxBytes, Per, Queues, Quota, RateLimit};
 

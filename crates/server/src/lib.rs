@@ -37,6 +37,7 @@ mod fleet;
 mod founding;
 mod handle;
 pub mod http;
+mod journal;
 mod kept_store;
 mod logging;
 mod mailbox;

@@ -16,6 +16,7 @@ use crate::config::Config;
 use crate::directory::Directory;
 use crate::fleet::HostedFleet;
 use crate::http::Requests;
+use crate::journal::Journal;
 use crate::kept_store::KeptStore;
 use crate::recordings::Recordings;
 use crate::room_id::RoomId;
@@ -62,6 +63,8 @@ pub(crate) struct Node {
     pub(crate) echoes: bool,
     /// Recordings of rooms, if they have a folder.
     pub(crate) recordings: Option<Recordings>,
+    /// The journal, if a room type has one.
+    pub(crate) journal: Option<Arc<Journal>>,
 }
 
 impl Node {
@@ -107,6 +110,7 @@ impl Node {
             channel_totals: Arc::new(Totals::new(shards)),
             echoes: false,
             recordings: None,
+            journal: None,
         }
     }
 

@@ -105,6 +105,7 @@ pub fn settings() -> &'static [Setting] {
             Timeouts::settings(),
             Rooms::settings(),
             Recordings::settings(),
+            Journal::settings(),
             Limits::settings(),
             AddressLimits::settings(),
             SessionLimits::settings(),
@@ -170,6 +171,8 @@ group! {
     rooms: Rooms;
     /// Recordings of rooms.
     recordings: Recordings;
+    /// The journal.
+    journal: Journal;
     /// The limits of the node.
     limits: Limits;
     /// Limits that programs set, and operators don't.
@@ -287,6 +290,22 @@ group! {
         room_bytes: usize = "1048576", 4096..=1_073_741_824;
         /// Maximum bytes of all recordings in the folder. Beyond it none is begun.
         folder_bytes: usize = "1073741824", MEMORY;
+    }
+}
+
+group! {
+    /// The journal of rooms with `durability = journal`.
+    Journal = "journal" [journal] {
+        /// Folder of the journal, which one node uses; empty is beside the file of the store, by its
+        /// name and `.journal`. It has all that players send to these rooms: only the user of the
+        /// process can read it.
+        folder: PathBuf = "", Any("the path of a folder");
+        /// Time that the disk may take for what these rooms were sent. Past it, they are not called
+        /// and their players are not read from, until it is done.
+        wait: Duration = "1s", WAITS;
+        /// Bytes of a file of the journal, after which the next is begun and rooms are written whole,
+        /// so that older files can go.
+        file_bytes: usize = "67108864", 65_536..=1_073_741_824;
     }
 }
 

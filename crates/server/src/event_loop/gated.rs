@@ -39,8 +39,9 @@ impl EventLoop {
             self.shard.advance();
         } else {
             self.go_to(stage);
-            if stage == Stage::Stopped {
-                self.shard.settle_stopped();
+            match stage {
+                Stage::Stopped => self.shard.settle_stopped(),
+                _ => self.shard.settle_journaled(),
             }
         }
         self.change_sockets();

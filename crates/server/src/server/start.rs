@@ -24,12 +24,14 @@ use crate::event_loop::SharedRuntime;
 use crate::fleet::HostedFleet;
 use crate::handle::NodeHandle;
 use crate::http::{self, Handover, PrivateHttp};
+use crate::journal::{FileSink, Journal};
 use crate::memory_limit::MemoryLimit;
 use crate::node::Node;
 use crate::pulse::Watch;
 use crate::recordings::Recordings;
 use crate::shard::Shard;
 use crate::shard::env::Stopwatch;
+use crate::shard::journaled::Journaled;
 use crate::shard_thread::{Edges, EndGuard, Listeners, ShardThread};
 use crate::stats::Published;
 use crate::tls::TlsContext;
@@ -65,7 +67,7 @@ fn start_as(mut server: Server, mut successor: Option<&mut Successor>) -> io::Re
     raise_descriptors(config, shards);
     server.warn();
 
-    let accepted = match &mut successor {
+    let mut accepted = match &mut successor {
         Some(successor) => {
             successor.greet(server.room_types.iter().map(|of| of.name.clone()).collect())?
         }
@@ -76,8 +78,15 @@ fn start_as(mut server: Server, mut successor: Option<&mut Successor>) -> io::Re
 
     // Whoever finds the port open takes the node for ready, so what may fail comes first.
     let (mut to_open, mut store) = (server.store.take(), None);
+    let journal =
+        Journal::open(&server.config.journal, &server.room_types, shards, successor.is_some())?;
+    let mut inherited = Inherited::default();
     if successor.is_none() {
         store = open_store(to_open.take())?;
+        if let Some(journal) = &journal {
+            let rooms = journal.recover(&server.room_types, store.as_ref())?;
+            (accepted, inherited) = Inherited::recovered(rooms, &server.room_types)?;
+        }
     }
     for open in std::mem::take(&mut server.opens) {
         server.on_start.push(open()?);
@@ -112,7 +121,6 @@ fn start_as(mut server: Server, mut successor: Option<&mut Successor>) -> io::Re
     let threads = shard_threads(&shared, shards)?;
     let recordings = Recordings::start(&server.config.recordings)?;
 
-    let mut inherited = Inherited::default();
     if let Some(successor) = &mut successor {
         ended("start");
         // From here on nothing runs in the old process.
@@ -131,6 +139,7 @@ fn start_as(mut server: Server, mut successor: Option<&mut Successor>) -> io::Re
     node.addresses = Addresses::with_memory(&node.config, memory_max);
     node.recordings = recordings;
     node.asks.count_from(Entropy::System.number());
+    node.journal = journal;
     let node = Arc::new(node);
 
     let published: Vec<Arc<Published>> = (0..shards).map(|_| Arc::default()).collect();
@@ -157,12 +166,14 @@ fn start_as(mut server: Server, mut successor: Option<&mut Successor>) -> io::Re
     running.http = Some(http::serve(control.runtime(), handle, site, handed, private_http));
     let threads: Vec<_> = threads.into_iter().zip(polls).collect();
     let control = Arc::new(control);
-    let mut made = running.make_shards(&mut services, &control);
-    if let Some(successor) = &mut successor {
+    let mut made = running.make_shards(&mut services, &control)?;
+    if successor.is_some() || inherited.has_any() {
         ended("node");
         let thawed = inherited.thaw(shared.clock.now(), &node, &mut made);
         open.listeners.pass_on(thawed.map_err(io::Error::other)?);
         ended("thaw");
+    }
+    if let Some(successor) = &mut successor {
         successor.hold()?;
     }
     running.start_shards(made, threads, open.listeners, &tells)?;
@@ -170,6 +181,9 @@ fn start_as(mut server: Server, mut successor: Option<&mut Successor>) -> io::Re
         ended("start of the shards");
         successor.serves()?;
         shared.is_alone.store(true, Ordering::Release);
+        if let Some(journal) = &node.journal {
+            journal.take_over();
+        }
         shared.wake_all();
     }
     running.start_watchdog()?;
@@ -312,8 +326,23 @@ fn shard_threads(shared: &Arc<SharedRuntime>, shards: usize) -> io::Result<Vec<S
 
 impl Running {
     /// Makes the shards.
-    fn make_shards(&self, services: &mut [ServiceAt], control: &Arc<Control>) -> Vec<Shard> {
+    fn make_shards(
+        &self,
+        services: &mut [ServiceAt],
+        control: &Arc<Control>,
+    ) -> io::Result<Vec<Shard>> {
         let make = |(index, published): (usize, &Arc<Published>)| {
+            let journaled = self.node.journal.as_ref().map(|journal| {
+                let shared = Arc::downgrade(&self.stopper.shared);
+                let wake = move || {
+                    let Some(shared) = shared.upgrade() else { return };
+                    if let Err(error) = shared.mailboxes[index].wake() {
+                        log::warn!("shard {index} could not be woken: {error}");
+                    }
+                };
+                let sink = FileSink::start(journal, index as u16, wake)?;
+                Ok::<_, io::Error>(Journaled::new(Arc::clone(journal), Box::new(sink)))
+            });
             let mut shard = Shard::new(
                 index as u16,
                 Arc::clone(&self.node),
@@ -322,11 +351,14 @@ impl Running {
                 Watch(Arc::clone(published)),
                 Stopwatch::start(),
             );
+            if let Some(journaled) = journaled.transpose()? {
+                shard = shard.with_journal(journaled);
+            }
             shard.services.reach_by(self.handle());
             for service in &mut *services {
                 shard.services.host((service.make)(index));
             }
-            shard
+            Ok(shard)
         };
         self.published.iter().enumerate().map(make).collect()
     }

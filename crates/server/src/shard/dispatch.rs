@@ -192,6 +192,10 @@ impl Shard {
             ShardMail::Device(mail) => self.topics.device_mail(&mut outlet!(self), mail),
             ShardMail::User(mail) => self.topics.user_mail(&mut outlet!(self), mail),
             ShardMail::Finished { room, mail } => self.host.finished(&mut below!(self), room, mail),
+            ShardMail::Held { room, held } => self.host.send_held(&mut below!(self), room, held),
+            // A task that was dropped has no use for it.
+            ShardMail::Begin(begin) => drop(begin.send(())),
+            ShardMail::Answer { answers, answer } => self.env.node.asks.answer(answers, answer),
         }
     }
 }

@@ -24,6 +24,7 @@ pub(crate) mod env;
 mod fair_queue;
 mod frames;
 pub(crate) mod frozen;
+pub(crate) mod journaled;
 pub(crate) mod keys;
 mod log_limit;
 pub(crate) mod mail;
@@ -67,6 +68,7 @@ use connection::patience::Patience;
 pub(crate) use env::Stopwatch;
 use env::{Env, SHUTTING_DOWN, nanoseconds};
 use frozen::ThawedRoom;
+use journaled::Journaled;
 use keys::{ConnectionKey, RoomKey};
 use mail::ShardMail;
 use outbound::Outbound;
@@ -105,6 +107,8 @@ pub(crate) struct Shard {
     held_mail: Option<Vec<ShardMail>>,
     /// Rooms that go on from their frozen form.
     thawed: Vec<ThawedRoom>,
+    /// The process that had them has ended.
+    is_recovered: bool,
 }
 
 impl Shard {
@@ -159,7 +163,14 @@ impl Shard {
             not_frozen: None,
             held_mail: None,
             thawed: Vec::new(),
+            is_recovered: false,
         }
+    }
+
+    /// Adds the journal of its rooms. There are none yet.
+    pub(crate) fn with_journal(mut self, journaled: Journaled) -> Self {
+        self.outbound.add_journal(journaled);
+        self
     }
 
     /// A turn begins. `now` is the time since the node started, and never goes back.
@@ -216,6 +227,9 @@ impl Shard {
             self.host.retry_parked(&mut below!(self));
         }
         self.apply_effects();
+        if self.outbound.journaled.is_some() {
+            self.begin_journaled();
+        }
         self.host.deliver_local_mail(&mut below!(self));
         self.host.run_due_rooms(&mut below!(self));
         self.host.report_late_saves(&mut self.env);
@@ -227,6 +241,44 @@ impl Shard {
         self.by_outlet(|out| out.keep_to_budget());
         self.go_on_working();
         self.settle();
+        self.host.end_block(&mut below!(self));
+    }
+
+    /// Lets go on what waited for the journal, and gives journaled rooms what sessions of this
+    /// shard have said to them.
+    #[inline(never)]
+    pub(in crate::shard) fn begin_journaled(&mut self) {
+        let now = self.env.now;
+        if self.outbound.journaled.as_mut().is_some_and(|journaled| journaled.look(now)) {
+            self.journal_stalls();
+        }
+        // One after the other, to its end: what follows from a piece comes before the next.
+        while let Some(mail) = self.outbound.next_released(self.env.shard) {
+            self.deliver_mail(mail);
+            self.apply_effects();
+        }
+        while let Some(mail) = self.outbound.next_input() {
+            self.deliver_mail(mail);
+            self.apply_effects();
+        }
+        self.host.leave_behind(&mut below!(self));
+    }
+
+    /// The journal is too late, or is in time again.
+    fn journal_stalls(&mut self) {
+        let is_stalled = self.outbound.journaled.as_ref().is_some_and(|it| it.is_stalled());
+        let inputs = self.outbound.lanes.inputs();
+        outlet!(self).posted(inputs, !is_stalled);
+        if is_stalled {
+            log::warn!(
+                "shard {}: the journal takes longer than journal.wait = {:?}; rooms with \
+                 `durability = journal` stand still until it is written",
+                self.env.shard,
+                self.env.node.config.journal.wait
+            );
+        } else {
+            self.host.wake_journaled(&mut below!(self));
+        }
     }
 
     /// When [`advance`](Self::advance) has something to do, even if nothing comes in.
@@ -239,6 +291,7 @@ impl Shard {
             || !self.sessions.user_posts.is_empty()
             || !self.outbound.local_foundings.is_empty()
             || !self.host.touched.is_empty()
+            || self.outbound.has_held()
             || !self.services.leaving.is_empty();
         let soon = |waits: bool, after: Duration| waits.then(|| self.env.now + after);
         let candidates = [
@@ -250,6 +303,8 @@ impl Shard {
             self.host.shard_lateness.next(),
             self.host.busy.next(),
             self.host.queues.saves.deadline(),
+            self.outbound.journaled.as_ref().and_then(|journaled| journaled.deadline()),
+            self.host.left_behind.front().map(|(at, ..)| *at),
             self.sessions.snapshots.deadline(),
             self.services.next_wake(),
             self.topics.channels.home.next(),

@@ -3,8 +3,9 @@
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
-use playfield_room::Mail;
+use playfield_room::{AnyRoom, Mail, RoomType};
 
 use crate::background::Background;
 use crate::channel::Payload;
@@ -13,6 +14,7 @@ use crate::founding::Founding;
 use crate::memory::release;
 use crate::room_id::RoomId;
 use crate::service::{Closed, CommandId};
+use crate::shard::journaled::{Journaled, Lanes};
 use crate::shard::keys::ConnectionKey;
 use crate::shard::mail::ShardMail;
 use crate::shard::room_places::RoomPlaces;
@@ -70,6 +72,10 @@ pub(crate) struct Outbound {
     pub(in crate::shard) room_places: RoomPlaces,
     pub(in crate::shard) background: Arc<dyn Background>,
     pub(in crate::shard) effects: VecDeque<Effect>,
+    /// The numbers of the queues in `outgoing`.
+    pub(in crate::shard) lanes: Lanes,
+    /// The journal, if a room type has one.
+    pub(in crate::shard) journaled: Option<Box<Journaled>>,
 }
 
 impl Outbound {
@@ -82,7 +88,16 @@ impl Outbound {
             room_places: RoomPlaces::default(),
             background,
             effects: VecDeque::new(),
+            lanes: Lanes::new(shards),
+            journaled: None,
         }
+    }
+
+    /// Adds the journal, and the lanes of its rooms.
+    pub(in crate::shard) fn add_journal(&mut self, journaled: Journaled) {
+        self.outgoing.resize_with(self.lanes.count(), VecDeque::new);
+        self.congested.resize(self.lanes.count(), false);
+        self.journaled = Some(Box::new(journaled));
     }
 
     /// A turn begins: memory that much mail took is given back.
@@ -126,5 +141,68 @@ impl Outbound {
     /// Returns whether all mail has left.
     pub(in crate::shard) fn is_empty(&self) -> bool {
         self.outgoing.iter().all(VecDeque::is_empty)
+            && self.journaled.as_ref().is_none_or(|journaled| journaled.is_empty())
+    }
+
+    /// Journals a room that was made, if its type is to be.
+    pub(in crate::shard) fn journal(
+        &mut self,
+        room: Box<dyn AnyRoom>,
+        id: RoomId,
+        room_type: &RoomType,
+        criteria: impl FnOnce() -> Vec<u8>,
+    ) -> Box<dyn AnyRoom> {
+        match &mut self.journaled {
+            Some(journaled) => journaled.journal(room, id, room_type, criteria()),
+            None => room,
+        }
+    }
+
+    /// Takes the next piece of what sessions of this shard say to its journaled rooms.
+    pub(in crate::shard) fn next_input(&mut self) -> Option<ShardMail> {
+        let is_stalled = self.journaled.as_ref().is_none_or(|journaled| journaled.is_stalled());
+        let inputs = usize::from(self.lanes.inputs());
+        if is_stalled { None } else { self.outgoing[inputs].pop_front() }
+    }
+
+    /// Takes the next piece of mail of journaled rooms for this shard that need not wait any more.
+    /// That for other shards goes on.
+    pub(in crate::shard) fn next_released(&mut self, own: u16) -> Option<ShardMail> {
+        let journaled = self.journaled.as_mut()?;
+        loop {
+            if let Some(mail) = journaled.released.pop_front() {
+                return Some(mail);
+            }
+            let (shard, mut mail) = journaled.release()?;
+            if shard == own {
+                journaled.released = mail;
+            } else {
+                self.outgoing[usize::from(shard)].append(&mut mail);
+            }
+        }
+    }
+
+    /// Ends the block of this turn: what journaled rooms have sent waits for it. Returns whether
+    /// it begins a file of the journal.
+    pub(in crate::shard) fn hold_for_block(&mut self, now: Duration) -> bool {
+        let Some(journaled) = &mut self.journaled else { return false };
+        let begins_file = journaled.end_block(now);
+        for shard in 0..self.lanes.shards() {
+            let lane = &mut self.outgoing[usize::from(self.lanes.held(shard))];
+            if !lane.is_empty() {
+                journaled.hold(shard, std::mem::take(lane));
+            }
+        }
+        begins_file
+    }
+
+    /// Returns whether journaled rooms have something to do, or to send, at once.
+    pub(in crate::shard) fn has_held(&self) -> bool {
+        let Some(journaled) = &self.journaled else { return false };
+        let (first, inputs) = (self.lanes.held(0).into(), usize::from(self.lanes.inputs()));
+        journaled.may_release()
+            || self.outgoing[first..inputs].iter().any(|lane| !lane.is_empty())
+            || !journaled.is_stalled() && !self.outgoing[inputs].is_empty()
+            || journaled.to_write.is_some()
     }
 }

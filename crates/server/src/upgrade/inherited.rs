@@ -1,13 +1,17 @@
 //! The rooms, sessions and sockets that a process takes over from another.
 
+use std::io;
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::time::{Duration, Instant};
 
+use playfield_room::RoomType;
+
 use super::known::Known;
 use crate::entropy::Entropy;
+use crate::journal::Recovering;
 use crate::node::Node;
 use crate::shard::Shard;
-use crate::shard::frozen::{Frozen, thaw};
+use crate::shard::frozen::{Frozen, recovered, thaw};
 use crate::shard::keys::ConnectionKey;
 
 /// All that a process is given before anything stops in the other. In a process that is the first,
@@ -57,6 +61,33 @@ impl Accepted {
 }
 
 impl Inherited {
+    /// Rooms of a process that has ended, which its journal had. The clock of the node begins where
+    /// the oldest of them is.
+    ///
+    /// # Errors
+    /// If a room is too large.
+    pub(crate) fn recovered(
+        rooms: Vec<Recovering>,
+        room_types: &[RoomType],
+    ) -> io::Result<(Accepted, Self)> {
+        let now = rooms.iter().map(|room| room.position.at).max().unwrap_or_default();
+        let mut this = Self::default();
+        for room in rooms {
+            let of = room_types.iter().find(|of| of.name == room.about.room_type);
+            let settings = of.map(|of| of.settings).unwrap_or_default();
+            let epoch = (Entropy::System.number() >> 32) + 1;
+            let form = recovered(room, &settings, now, epoch).map_err(io::Error::other)?;
+            this.frozen.rooms.push(form);
+        }
+        this.frozen.is_recovered = true;
+        Ok((Accepted { now, ..Accepted::default() }, this))
+    }
+
+    /// Returns whether rooms or sessions go on here.
+    pub(crate) fn has_any(&self) -> bool {
+        !self.node.is_empty() || !self.frozen.rooms.is_empty()
+    }
+
     /// Lets the rooms and sessions go on in these shards. Returns the open connections of each.
     ///
     /// # Errors
@@ -67,7 +98,9 @@ impl Inherited {
         node: &Node,
         shards: &mut [Shard],
     ) -> Result<Vec<Vec<PassedOn>>, String> {
-        Known::restore(&self.node, node, now)?;
+        if !self.node.is_empty() {
+            Known::restore(&self.node, node, now)?;
+        }
         shards.iter_mut().for_each(|shard| shard.begin(now));
         let thawed = thaw(shards, &self.frozen)?;
         log::info!("{} rooms and {} sessions go on here", thawed.rooms, thawed.sessions);

@@ -57,6 +57,9 @@ pub(crate) fn upgrade(
         }
         Err(error) => log::error!("there was no upgrade, and this process goes on: {error}"),
     }
+    if let (Err(_), Some(journal)) = (&result, &node.journal) {
+        journal.keep();
+    }
     // Whoever supervises this process must know before it ends.
     shared.gate.end(result.is_ok());
     shared.wake_all();
@@ -161,6 +164,9 @@ impl Handover {
         }
         phases.end("start of the shards");
         // From here on everything is in the new process. If it has ended, so has the match.
+        if let Some(journal) = &node.journal {
+            journal.release();
+        }
         if let Err(error) = self.channel.send(&Message::Over) {
             log::warn!("the new process did not hear that it is the only one: {error}");
         }
@@ -217,7 +223,7 @@ impl Handover {
             sockets.extend(listeners);
             open.extend(connections);
         }
-        let (known, Frozen { rooms, sessions, channels }) =
+        let (known, Frozen { rooms, sessions, channels, .. }) =
             (Known::of(node, shared.clock.now()), all);
         let pieces = iter::once((Piece::Node, known.as_slice()))
             .chain(pieces(Piece::Room, &rooms))

@@ -12,6 +12,7 @@ use super::parts::{
     SessionRoomPart, bytes, nanos,
 };
 use crate::shard::Shard;
+use crate::shard::journaled::Lanes;
 use crate::shard::keys::{ConnectionKey, RoomKey};
 use crate::shard::rooms::Hosted;
 use crate::shard::rooms::host::{Below, RoomHost};
@@ -29,6 +30,8 @@ pub(crate) struct Frozen {
     pub(crate) sessions: Vec<Vec<u8>>,
     /// The channels whose home it is.
     pub(crate) channels: Vec<Vec<u8>>,
+    /// The process that had them has ended, and so have its sessions.
+    pub(crate) is_recovered: bool,
 }
 
 impl Frozen {
@@ -76,6 +79,16 @@ impl Shard {
     pub(crate) fn settle_stopped(&mut self) {
         self.host.deliver_local_mail(&mut below!(self));
         self.settle();
+        self.settle_journaled();
+    }
+
+    /// Writes what journaled rooms have noted, and lets go on what has waited for that.
+    pub(crate) fn settle_journaled(&mut self) {
+        if self.outbound.journaled.is_some() {
+            self.begin_journaled();
+            self.settle();
+            self.host.end_block(&mut below!(self));
+        }
     }
 
     /// Returns whether nothing waits to leave.
@@ -131,7 +144,7 @@ impl Shard {
         let sessions = sessions.map(|part| bytes(|out| part.encode(out)).0).collect();
         let channels = self.topics.channels.home.parts();
         let channels = channels.map(|part| bytes(|out| part.encode(out)).0).collect();
-        Ok(Frozen { rooms, sessions, channels })
+        Ok(Frozen { rooms, sessions, channels, is_recovered: false })
     }
 
     /// Goes on as if nothing had happened: the frozen form is of no use.
@@ -164,10 +177,11 @@ impl Shard {
             founder,
             sync_awaited: hosted.sync_awaited,
         };
-        let shard = self.env.shard;
+        let (shard, lanes) = (self.env.shard, self.outbound.lanes);
         let live = hosted.members.iter_mut().map(|(_, member)| member);
         let live = live.filter(|member| matches!(member.standing, Standing::Live));
-        let members: Vec<MemberPart> = live.map(|member| member_part(member, shard)).collect();
+        let members: Vec<MemberPart> =
+            live.map(|member| member_part(member, shard, lanes)).collect();
         form.host_part(HOSTED, |out| part.encode(out));
         form.host_part(MEMBERS, |out| members.encode(out));
     }
@@ -230,10 +244,10 @@ fn ticket_users(session: &Session) -> Vec<String> {
     users.iter().map(|user| user.to_string()).collect()
 }
 
-fn member_part(member: &Member, shard: u16) -> MemberPart {
+fn member_part(member: &Member, shard: u16, lanes: Lanes) -> MemberPart {
     let session = match &member.link {
         MemberLink::Local(key) => Place::new(shard, *key),
-        MemberLink::Remote(link) => Place::new(link.shard, link.connection()),
+        MemberLink::Remote(link) => Place::new(lanes.shard(link.shard), link.connection()),
     };
     MemberPart {
         session,

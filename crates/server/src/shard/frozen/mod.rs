@@ -14,4 +14,5 @@ mod parts;
 mod thaw;
 
 pub(crate) use freeze::Frozen;
+pub(crate) use parts::recovered;
 pub(crate) use thaw::{ThawedRoom, thaw};

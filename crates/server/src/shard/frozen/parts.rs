@@ -3,7 +3,8 @@
 use std::net::IpAddr;
 use std::time::Duration;
 
-use playfield_room::{Claims, PlayerId};
+use playfield_room::frozen::FreezeError;
+use playfield_room::{Claims, PlayerId, Settings};
 use playfield_state::{Bytes, Data};
 use playfield_wire::DecodeError;
 use playfield_wire::reader::Reader;
@@ -12,6 +13,7 @@ use super::connection::ConnectionPart;
 use crate::addresses::AddressName;
 use crate::auth::Identity;
 use crate::device::Registration;
+use crate::journal::Recovering;
 use crate::shard::keys::ConnectionKey;
 use crate::shard::rooms::schedule::Beat;
 use crate::shard::slab::Key;
@@ -229,4 +231,42 @@ pub(super) fn nanos(time: Duration) -> u64 {
 
 pub(super) fn time(nanos: u64) -> Duration {
     if nanos == u64::MAX { Duration::MAX } else { Duration::from_nanos(nanos) }
+}
+
+/// Adds the host's parts to a room that goes on from the journal, in a node whose clock is at
+/// `now`, which is past the room's time.
+///
+/// # Errors
+/// If the room is too large.
+pub(crate) fn recovered(
+    room: Recovering,
+    settings: &Settings,
+    now: Duration,
+    epoch: u64,
+) -> Result<Vec<u8>, FreezeError> {
+    let Recovering { mut form, position, criteria, shard, about: _ } = room;
+    // The next tick has its number, and comes within its period.
+    let beat = |hz: u32, next: u64| {
+        Beat::new(hz, 0, now).map(|beat| {
+            let (_, first, _) = beat.parts();
+            let passed =
+                Duration::from_nanos((next - 1).saturating_mul(1_000_000_000) / u64::from(hz));
+            BeatPart { hz, first: nanos(first.saturating_sub(passed)), next }
+        })
+    };
+    let part = HostedPart {
+        shard,
+        age: 0,
+        criteria: Bytes(criteria),
+        created: nanos(now.saturating_sub(position.at)),
+        epoch,
+        ticks: beat(settings.tick_hz, position.tick + 1),
+        syncs: beat(settings.sync_hz, 1),
+        regular_syncs: 0,
+        founder: None,
+        sync_awaited: false,
+    };
+    form.host_part(HOSTED, |out| part.encode(out));
+    form.host_part(MEMBERS, |out| Vec::<MemberPart>::new().encode(out));
+    form.finish()
 }

@@ -11,9 +11,10 @@ use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
-use playfield_room::{Error, Mail, SeatFor};
+use playfield_room::{Error, Held, Mail, SeatFor};
 use playfield_wire::RequestNumber;
 use playfield_wire::message::MessageRef;
+use tokio::sync::oneshot;
 
 use crate::addresses::Address;
 use crate::auth::Decided;
@@ -84,6 +85,12 @@ pub(crate) enum ShardMail {
     User(UserMail),
     /// To the room's shard: its background work ended.
     Finished { room: RoomKey, mail: Mail },
+    /// Of a journaled room, to its own shard: this is sent now.
+    Held { room: RoomId, held: Held },
+    /// Of a journaled room, to its own shard: background work may begin.
+    Begin(oneshot::Sender<()>),
+    /// Of a journaled room, to its own shard: the request from outside with this number is answered.
+    Answer { answers: u64, answer: Result<Vec<u8>, Error> },
 }
 
 impl ShardMail {

@@ -70,11 +70,14 @@ impl RoomHost {
         }
         let Joiner { shard, connection, format, .. } = joiner;
         let number = join.number;
-        let member_link = if shard == below.env.shard {
+        let (lanes, is_here) = (below.outbound.lanes, shard == below.env.shard);
+        let is_journaled = hosted.room.journaled().is_some();
+        let member_link = if is_here && !is_journaled {
             MemberLink::Local(connection)
         } else {
             let (stay, address) = (Stay { connection, room: number }, Arc::clone(&joiner.address));
-            MemberLink::Remote(Box::new(RemoteLink::new(shard, stay, address)))
+            let lane = if is_journaled { lanes.held(shard) } else { shard };
+            MemberLink::Remote(Box::new(RemoteLink::new(lane, stay, address)))
         };
         let member = Member::entering(
             member_link,
@@ -104,7 +107,8 @@ impl RoomHost {
         });
 
         let Some(hosted) = self.rooms.get_mut(room) else { return };
-        let seat = Seat { shard: below.env.shard, room, member };
+        let lane = if is_here && is_journaled { lanes.inputs() } else { below.env.shard };
+        let seat = Seat { shard: lane, room, member };
         // `None` if it was taken out again before the room had said yes.
         let entered = hosted.members.get_mut(member);
         let error = match (outcome, entered) {
@@ -127,6 +131,11 @@ impl RoomHost {
         };
         below.env.node.directory.seated(join.id, hosted.room.summary());
         hosted.members.remove(member);
+        if is_journaled {
+            // Why it was refused may tell what the journal does not have yet.
+            let refused = ShardMail::Refused { connection, join: Box::new(join), error };
+            return below.outbound.post(lanes.held(shard), refused);
+        }
         self.refuse(below, &joiner, join, error);
     }
 

@@ -1,16 +1,18 @@
 //! The output of rooms, on its way to connections, other shards and the background.
 
 use std::any::TypeId;
+use std::future::pending;
 use std::time::Duration;
 
 use playfield_room::recording::RecordedKind;
 use playfield_room::{
-    Completion, Error, EventHeader, Job, Link, Mail, NewRoom, PlayerId, Publication, Push,
+    Completion, Error, EventHeader, Held, Job, Link, Mail, NewRoom, PlayerId, Publication, Push,
     RoomOutput, Task,
 };
 use playfield_wire::message::MessageRef;
 use playfield_wire::server::{self, ServerMessage};
 use playfield_wire::{ErrorCode, Format, RequestNumber};
+use tokio::sync::oneshot;
 
 use crate::background::Origin;
 use crate::founding::Founding;
@@ -21,7 +23,7 @@ use crate::shard::keys::{RoomKey, member_key};
 use crate::shard::mail::ShardMail;
 use crate::shard::outbound::Outbound;
 use crate::shard::rooms::capture::Capture;
-use crate::shard::rooms::host::Queues;
+use crate::shard::rooms::host::{Below, Queues, RoomHost};
 use crate::shard::rooms::link::MemberLink;
 use crate::shard::rooms::member::{Member, Members, Standing};
 use crate::shard::rooms::record::Record;
@@ -365,5 +367,46 @@ impl RoomOutput for HostedRoomOutput<'_> {
 
     fn post(&mut self, to: &str, mail: Mail) {
         self.delivery.post_to_room(self.id, to, mail);
+    }
+
+    fn hold(&mut self, held: Held) -> Result<(), Error> {
+        let Delivery { env, outbound, .. } = &mut self.delivery;
+        let lane = outbound.lanes.held(env.shard);
+        let mail = match held {
+            Held::Spawn(task, work) => {
+                let (begin, begins) = oneshot::channel();
+                let work = async move {
+                    if begins.await.is_err() {
+                        // The node ends.
+                        pending::<()>().await;
+                    }
+                    work.await
+                };
+                self.spawn(task, Box::pin(work))?;
+                ShardMail::Begin(begin)
+            }
+            held => ShardMail::Held { room: self.id, held },
+        };
+        self.delivery.post(lane, mail);
+        Ok(())
+    }
+}
+
+impl RoomHost {
+    /// Sends what a journaled room has made, now that the journal has the cause.
+    pub(in crate::shard) fn send_held(&mut self, below: &mut Below<'_>, room: RoomId, held: Held) {
+        let mut delivery = delivery!(below, self);
+        match held {
+            Held::Publish(Publication { channel, payload }) => {
+                let delivery = &mut delivery;
+                delivery.topics.publish(&mut outlet!(delivery), &channel, payload_of(payload));
+            }
+            Held::Push(push) => {
+                let delivery = &mut delivery;
+                delivery.topics.push_to_devices(&mut outlet!(delivery), push);
+            }
+            Held::Post(to, mail) => delivery.post_to_room(room, &to, mail),
+            Held::Spawn(..) => {}
+        }
     }
 }

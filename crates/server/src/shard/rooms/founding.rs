@@ -95,7 +95,8 @@ impl RoomHost {
             match opened {
                 Ok(()) => {
                     if let Some(answers) = founding.answers {
-                        below.env.node.asks.answer(answers, Ok(id.as_str().into()));
+                        let room = self.by_id.get(&id).copied();
+                        self.answer_outside(below, room, answers, Ok(id.as_str().into()));
                     }
                 }
                 Err(error) if may_be_next(error.code()) && founding.searches > 1 => {

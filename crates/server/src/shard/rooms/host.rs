@@ -3,7 +3,7 @@
 use std::collections::{HashMap, VecDeque};
 use std::time::Duration;
 
-use playfield_room::Error;
+use playfield_room::{Error, LeaveReason, PlayerId};
 
 use crate::founding::Founding;
 use crate::room_id::RoomId;
@@ -51,6 +51,8 @@ pub(crate) struct RoomHost {
     /// Searches for rooms that wait for a room to be created, or to end.
     pub(super) parked_foundings: Vec<Founding>,
     pub(in crate::shard) queues: Queues,
+    /// Players of recovered rooms whose sessions are gone, and when they leave.
+    pub(in crate::shard) left_behind: VecDeque<(Duration, RoomKey, PlayerId)>,
 }
 
 /// The work that the output of rooms leaves.
@@ -69,6 +71,17 @@ impl RoomHost {
     /// The thread works at least until then. If the next turn begins later, it has waited.
     pub(crate) fn is_awake_until(&mut self, at: Duration) {
         self.schedule.is_awake_until(at);
+    }
+
+    /// Takes players out whose sessions have ended with another process, once their grace is over.
+    pub(in crate::shard) fn leave_behind(&mut self, below: &mut Below<'_>) {
+        while self.left_behind.front().is_some_and(|(at, ..)| *at <= below.env.now)
+            && let Some((_, room, player)) = self.left_behind.pop_front()
+        {
+            self.call(below, room, |room, at, out| {
+                room.leave(at, player, LeaveReason::ConnectionLost, out);
+            });
+        }
     }
 
     /// The members of all rooms.
@@ -93,6 +106,7 @@ impl RoomHost {
             parked: Vec::new(),
             parked_foundings: Vec::new(),
             queues: Queues::default(),
+            left_behind: VecDeque::new(),
         }
     }
 }

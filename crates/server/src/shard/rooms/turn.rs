@@ -13,6 +13,7 @@ use playfield_wire::ErrorCode;
 use crate::memory::shrink_map;
 use crate::room_id::RoomId;
 use crate::shard::keys::{RoomKey, link};
+use crate::shard::mail::ShardMail;
 use crate::shard::mail::join::RoomSpec;
 use crate::shard::rooms::delivery::HostedRoomOutput;
 use crate::shard::rooms::host::{Below, RoomHost};
@@ -20,6 +21,9 @@ use crate::shard::rooms::schedule::Beat;
 use crate::shard::rooms::sync::Cause;
 use crate::shard::rooms::{Hosted, Made};
 use crate::shard::work::Founder;
+
+/// The number of rooms that are written whole in a turn, when a file of the journal was begun.
+const WHOLE_PER_TURN: usize = 8;
 
 impl RoomHost {
     /// Makes a room that the directory knows of already.
@@ -46,6 +50,13 @@ impl RoomHost {
             store: below.env.node.store.lend(),
             seats,
         };
+        if let (Some(journaled), Some(key)) = (&below.outbound.journaled, &birth.key)
+            && journaled.is_unsaved(room_type, key)
+        {
+            let text = "the last state of this room could not be saved and is in the journal; it \
+                        goes on when the node is started again";
+            return Err(Error::new(ErrorCode::Busy, text));
+        }
         below.env.watch.enters(spec.room_type);
         let made = catch_unwind(AssertUnwindSafe(|| (room_type.create)(birth)));
         let room = made.unwrap_or_else(|_| {
@@ -66,6 +77,10 @@ impl RoomHost {
         (age, ticks): (Duration, u64),
     ) -> RoomKey {
         let room = below.env.node.record(room, id, room_type);
+        let of = &below.env.node.room_types[usize::from(room_type)];
+        let directory = &below.env.node.directory;
+        let criteria = || directory.facts(id).unwrap_or_default().1;
+        let room = below.outbound.journal(room, id, of, criteria);
         let (phase, now) = (self.schedule.phase(), below.env.now);
         below.env.node.directory.publish(id, room.summary());
         let hosted = Hosted::new(Made {
@@ -167,7 +182,74 @@ impl RoomHost {
             reservation.encode(&mut encoded);
             encoded
         });
+        self.answer_outside(below, key, answers, answer);
+    }
+
+    /// Answers a request from outside: of a journaled room, once the journal has it.
+    pub(super) fn answer_outside(
+        &mut self,
+        below: &mut Below<'_>,
+        room: Option<RoomKey>,
+        answers: u64,
+        answer: Result<Vec<u8>, Error>,
+    ) {
+        let hosted = room.and_then(|room| self.rooms.get_mut(room));
+        if hosted.is_some_and(|hosted| hosted.room.journaled().is_some()) {
+            let lane = below.outbound.lanes.held(below.env.shard);
+            return below.outbound.post(lane, ShardMail::Answer { answers, answer });
+        }
         below.env.node.asks.answer(answers, answer);
+    }
+
+    /// Writes rooms whole that are to be, a few in each turn, and notes the inputs of this turn.
+    pub(in crate::shard) fn end_block(&mut self, below: &mut Below<'_>) {
+        let Some(journaled) = &mut below.outbound.journaled else { return };
+        if let Some(to_write) = &mut journaled.to_write {
+            for _ in 0..to_write.len().min(WHOLE_PER_TURN) {
+                let Some(id) = to_write.pop_front() else { break };
+                let hosted = self.by_id.get(&id).and_then(|key| self.rooms.get_mut(*key));
+                let Some(hosted) = hosted else { continue };
+                let at = below.env.now.saturating_sub(hosted.created);
+                hosted.make_up_for_syncs();
+                let is_open =
+                    hosted.room.stage() == Stage::Open && hosted.room.opened() == Some(Ok(()));
+                if let Some(recorder) = hosted.room.journaled()
+                    && !recorder.write_whole(at)
+                    && is_open
+                {
+                    to_write.push_back(id);
+                }
+            }
+        }
+        for id in journaled.take_open() {
+            let hosted = self.by_id.get(&id).and_then(|key| self.rooms.get_mut(*key));
+            if let Some(recorder) = hosted.and_then(|hosted| hosted.room.journaled()) {
+                recorder.close_block();
+            }
+        }
+        if below.outbound.hold_for_block(below.env.now) {
+            let mut all = std::collections::VecDeque::new();
+            for key in self.rooms.keys() {
+                if let Some(hosted) = self.rooms.get_mut(key)
+                    && hosted.room.journaled().is_some()
+                {
+                    all.push_back(hosted.id);
+                }
+            }
+            if let Some(journaled) = &mut below.outbound.journaled {
+                journaled.to_write = Some(all);
+            }
+        }
+    }
+
+    /// Wakes the journaled rooms, which were not called for a while.
+    pub(in crate::shard) fn wake_journaled(&mut self, below: &mut Below<'_>) {
+        for key in self.rooms.keys() {
+            let hosted = self.rooms.get_mut(key);
+            if hosted.is_some_and(|hosted| hosted.room.journaled().is_some()) {
+                self.call(below, key, |room, at, out| room.wake(at, out));
+            }
+        }
     }
 
     /// Gives a room what came for it from elsewhere than its players.

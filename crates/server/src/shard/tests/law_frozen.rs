@@ -9,13 +9,13 @@ use super::laws::{Pace, Play, Step, config, paces, steps};
 
 /// The places in the steps at which another process takes over, with so many shards, and whether
 /// connections are passed on.
-type Replacements = Vec<(usize, usize, bool)>;
+pub(super) type Replacements = Vec<(usize, usize, bool)>;
 
-fn replacements() -> impl Strategy<Value = Replacements> {
+pub(super) fn replacements() -> impl Strategy<Value = Replacements> {
     proptest::collection::vec((0..100_usize, 1..4_usize, any::<bool>()), 1..4)
 }
 
-fn with_replacements(steps: &[Step], replacements: &Replacements) -> Vec<Step> {
+pub(super) fn with_replacements(steps: &[Step], replacements: &Replacements) -> Vec<Step> {
     let fits = |step: &Step| !matches!(step, Step::Mailbox { .. });
     let mut all = Vec::new();
     for (number, step) in steps.iter().filter(|step| fits(step)).enumerate() {

@@ -363,6 +363,14 @@ impl AnyRoom for Witness {
         Ok(())
     }
 
+    fn capture(&mut self, form: &mut FrozenWriter) -> Result<(), FreezeError> {
+        self.room.capture(form)
+    }
+
+    fn state_hash(&self) -> Option<u64> {
+        self.room.state_hash()
+    }
+
     fn moved(&mut self, at: Duration, out: &mut dyn RoomOutput) {
         self.room.moved(at, out);
     }

@@ -20,6 +20,7 @@ mod entering;
 mod forgetting;
 mod gadget;
 mod http;
+mod journal;
 mod law_frozen;
 mod law_links;
 mod law_room;

@@ -15,6 +15,7 @@ use playfield_wire::{ErrorCode, Format, RequestNumber, RoomNumber};
 
 use super::authentication;
 use super::gadget::{FleetLog, TestFleet};
+use super::journal;
 use super::law_room;
 use super::life_room;
 use super::listener;
@@ -209,6 +210,7 @@ impl World {
         room_types.extend(law_room::room_types());
         room_types.push(life_room::room_type());
         room_types.push(placed::room_type());
+        room_types.push(journal::room_type());
         room_types.push(authentication::room_type());
         room_types.push(credit::room_type());
         room_types.push(overload::room_type());
@@ -253,14 +255,18 @@ impl World {
         let stopwatch = Arc::new([AtomicU64::new(0), AtomicU64::new(0)]);
         let shard = |index| {
             let background = Arc::clone(&background) as Arc<dyn Background>;
-            Shard::new(
+            let shard = Shard::new(
                 index as u16,
                 Arc::clone(&node),
                 background,
                 Entropy::Seeded(index as u64),
                 Watch(Arc::default()),
                 Stopwatch::Held(Arc::clone(&stopwatch)),
-            )
+            );
+            match journal::of_shard(&node.config.journal) {
+                Some(journaled) => shard.with_journal(journaled),
+                None => shard,
+            }
         };
         Self {
             shards: (0..shards).map(shard).collect(),
@@ -962,7 +968,7 @@ impl World {
         }
         self.exchange(Shard::settle_stopped);
         self.shards.iter_mut().for_each(Shard::freeze_rooms);
-        self.exchange(|_| {});
+        self.exchange(Shard::settle_journaled);
         let (mut all, mut passed) = (Frozen::default(), Vec::new());
         for (index, shard) in self.shards.iter_mut().enumerate() {
             let is_at = |peer: &Peer, key| peer.place == Some((index, key)) && !peer.is_gone;
@@ -1167,6 +1173,8 @@ impl World {
                 .deadline()
                 .is_some_and(|at| at <= self.shards[index].env.now)
             | self.shards[index].links.has_work()
+            | self.shards[index].outbound.has_held()
+            | journal::is_lagging(&self.shards[index].outbound)
     }
 
     /// Lets a connection wait to be served, unless it does already.

@@ -9,11 +9,11 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use playfield_room::LeaveReason;
 use playfield_room::frozen::Frozen;
+use playfield_room::{Error, LeaveReason, Mail, PlayerId};
 use playfield_state::{Data, Format};
-use playfield_wire::RoomNumber;
 use playfield_wire::reader::Reader;
+use playfield_wire::{ErrorCode, RoomNumber};
 
 use super::freeze::Frozen as FrozenShards;
 use super::parts::{HOSTED, HostedPart, MEMBERS, MemberPart, Place, SessionPart};
@@ -22,7 +22,7 @@ use crate::channel::frozen::ChannelPart;
 use crate::channel::home_of;
 use crate::room_id::RoomId;
 use crate::shard::Shard;
-use crate::shard::keys::{ConnectionKey, Seat};
+use crate::shard::keys::{ConnectionKey, RoomKey, Seat};
 use room::MadeRoom;
 pub(crate) use room::ThawedRoom;
 
@@ -60,7 +60,7 @@ const FOR_THREADS: usize = 200;
 /// # Errors
 /// The text names the room that can't be read, and the field.
 pub(crate) fn thaw(shards: &mut [Shard], frozen: &FrozenShards) -> Result<Thawed, String> {
-    let FrozenShards { rooms, sessions, channels } = frozen;
+    let FrozenShards { rooms, sessions, channels, is_recovered } = frozen;
     for bytes in channels {
         let part = ChannelPart::read(Format::Packed, bytes)
             .map_err(|error| format!("a channel can't be read: {error}"))?;
@@ -73,6 +73,7 @@ pub(crate) fn thaw(shards: &mut [Shard], frozen: &FrozenShards) -> Result<Thawed
     let places = sat.into_iter().map(|sat| (sat.before, sat.sits)).collect();
     let seated = thaw_rooms(shards, rooms, &places)?;
     seat(shards, seated, &places);
+    shards.iter_mut().for_each(|shard| shard.is_recovered = *is_recovered);
     Ok(Thawed { rooms: rooms.len(), sessions: sessions.len(), connections })
 }
 
@@ -213,6 +214,10 @@ impl Shard {
         self.topics.devices.go_on(&Arc::clone(&self.env.node));
         for ThawedRoom { key, gone, behind } in std::mem::take(&mut self.thawed) {
             self.host.call(&mut below!(self), key, |room, at, out| room.moved(at, out));
+            if self.is_recovered {
+                self.go_on_recovered(key, gone);
+                continue;
+            }
             for player in gone {
                 self.host.call(&mut below!(self), key, |room, at, out| {
                     room.leave(at, player, LeaveReason::ConnectionLost, out);
@@ -223,5 +228,43 @@ impl Shard {
             }
         }
         self.settle();
+        self.write_thawed();
+    }
+
+    /// A room goes on whose process has ended: what it has asked other rooms is not answered any
+    /// more, and its players have lost their connections for good. They keep their seats for their
+    /// grace.
+    fn go_on_recovered(&mut self, key: RoomKey, players: Vec<PlayerId>) {
+        let Some(hosted) = self.host.rooms.get(key) else { return };
+        let room_type = &self.env.node.room_types[usize::from(hosted.room_type)];
+        let grace = Duration::from_millis(room_type.settings.grace_ms);
+        let asks = hosted.room.asks();
+        self.host.call(&mut below!(self), key, |room, at, out| {
+            for ask in asks {
+                let text = "the process ended before the answer came";
+                let reply = Err(Error::new(ErrorCode::Internal, text));
+                room.mail(at, Mail::Answered { ask, reply }, out);
+            }
+            players.iter().for_each(|player| room.lost(at, *player, out));
+        });
+        let at = self.env.now.saturating_add(grace);
+        let leave = players.into_iter().map(|player| (at, key, player));
+        self.host.left_behind.extend(leave);
+        self.host.left_behind.make_contiguous().sort_by_key(|(at, ..)| *at);
+    }
+
+    /// Has journaled rooms written whole that could not be when they went on. The journal of this
+    /// process counts from then on.
+    fn write_thawed(&mut self) {
+        let Some(journaled) = &mut self.outbound.journaled else { return };
+        for key in self.host.rooms.keys() {
+            let Some(hosted) = self.host.rooms.get_mut(key) else { continue };
+            if let Some(recorder) = hosted.room.journaled()
+                && !recorder.has_whole()
+                && let Some(to_write) = &mut journaled.to_write
+            {
+                to_write.push_back(hosted.id);
+            }
+        }
     }
 }

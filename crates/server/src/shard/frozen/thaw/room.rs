@@ -14,6 +14,7 @@ use playfield_wire::{RequestNumber, RoomNumber};
 use super::{Places, Seated, Sits};
 use crate::directory::Kept;
 use crate::directory::keys::Key as RoomKeyText;
+use crate::journal::is_journaled;
 use crate::room_id::RoomId;
 use crate::shard::Shard;
 use crate::shard::allowance::Allowance;
@@ -42,6 +43,7 @@ pub(super) struct MadeRoom {
     pub(super) age: u64,
     hosted: Hosted,
     kept: Kept,
+    is_journaled: bool,
     gone: Vec<PlayerId>,
     behind: Vec<MemberKey>,
     /// The sessions of its members, with their numbers of the room.
@@ -51,7 +53,7 @@ pub(super) struct MadeRoom {
 impl Shard {
     /// Makes a room.
     pub(super) fn make_room(
-        &self,
+        &mut self,
         frozen: &Frozen<'_>,
         part: HostedPart,
         members: Vec<MemberPart>,
@@ -62,12 +64,20 @@ impl Shard {
         let room_type = node
             .room_type(frozen.room_type())
             .ok_or("this program has no such room type: is it another program?")?;
+        let settings = node.room_types[usize::from(room_type)].settings;
+        let is_journaled = is_journaled(&settings) && frozen.key().is_some();
+        #[cfg(test)]
+        let is_journaled = {
+            let journaled = self.outbound.journaled.as_ref();
+            let room_type = &node.room_types[usize::from(room_type)];
+            is_journaled || journaled.is_some_and(|it| (it.journals)(room_type))
+        };
         let (mut table, mut by_player) = (Members::new(), BTreeMap::new());
         let (mut places_of, mut behind) = (Vec::new(), Vec::new());
         for of in members {
             let Some(sits) = places.get(&of.session) else { continue };
             let (place, number, player) = (sits.place, RoomNumber(of.number), of.player);
-            let link_to = self.link_to(sits, number);
+            let link_to = self.link_to(sits, number, is_journaled);
             let member = member(&of, link_to).ok_or("a member is not valid")?;
             let is_behind = sits.is_open && (member.lagging || member.wants_snapshot);
             let key = table.insert(member);
@@ -86,6 +96,8 @@ impl Shard {
             Err(panic) => return Err(format!("it panicked: {}", panic_text(&*panic))),
         };
         let room = node.record(room, id, room_type);
+        let of = &node.room_types[usize::from(room_type)];
+        let room = self.outbound.journal(room, id, of, || part.criteria.0.clone());
         let gone = room.players(&mut |_| true).into_iter().map(|player| player.id());
         let gone: Vec<PlayerId> = gone.filter(|player| !by_player.contains_key(player)).collect();
 
@@ -125,34 +137,37 @@ impl Shard {
         }
         hosted.sync_awaited = part.sync_awaited;
         let (shard, age) = (self.env.shard, part.age);
-        Ok(MadeRoom { shard, age, hosted, kept, gone, behind, members: places_of })
+        Ok(MadeRoom { shard, age, hosted, kept, is_journaled, gone, behind, members: places_of })
     }
 
     /// Takes in a room. Returns the seats of its members.
     pub(super) fn take_in(&mut self, made: MadeRoom) -> Result<Vec<Seated>, String> {
-        let MadeRoom { hosted, kept, gone, behind, members, .. } = made;
+        let MadeRoom { hosted, kept, is_journaled, gone, behind, members, .. } = made;
         let id = hosted.id;
         if !self.env.node.directory.keep(id, kept) {
             return Err(format!("room {id}: a room has its id, or its key, already"));
         }
-        let (room, shard) = (self.host.host(hosted), self.env.shard);
+        let room = self.host.host(hosted);
         self.thawed.push(ThawedRoom { key: room, gone, behind });
-        let seated = |(place, number, member): (Place, RoomNumber, _)| Seated {
-            shard: place.shard as u16,
-            connection: place.key(),
-            number,
-            seat: Seat { shard, room, member },
+        let (own, inputs) = (self.env.shard, self.outbound.lanes.inputs());
+        let seated = |(place, number, member): (Place, RoomNumber, _)| {
+            let is_here = place.shard == u32::from(own);
+            let shard = if is_here && is_journaled { inputs } else { own };
+            let seat = Seat { shard, room, member };
+            Seated { shard: place.shard as u16, connection: place.key(), number, seat }
         };
         Ok(members.into_iter().map(seated).collect())
     }
 
-    fn link_to(&self, sits: &Sits, number: RoomNumber) -> MemberLink {
+    fn link_to(&self, sits: &Sits, number: RoomNumber, is_journaled: bool) -> MemberLink {
         let Sits { place, is_open, address } = sits;
-        if place.shard == u32::from(self.env.shard) {
+        let shard = place.shard as u16;
+        if shard == self.env.shard && !is_journaled {
             return MemberLink::Local(place.key());
         }
         let stay = Stay { connection: place.key(), room: number };
-        let mut link = RemoteLink::new(place.shard as u16, stay, Arc::clone(address));
+        let lane = if is_journaled { self.outbound.lanes.held(shard) } else { shard };
+        let mut link = RemoteLink::new(lane, stay, Arc::clone(address));
         link.held = !is_open;
         MemberLink::Remote(Box::new(link))
     }

@@ -1,0 +1,326 @@
+//! The journal of a node: the inputs of rooms with `durability = journal`, in files of each shard.
+//!
+//! The files of one process have its *incarnation* in their names: a random number. The file
+//! `owner` says which incarnation counts. A process that takes rooms over, from files or from
+//! another process, writes them whole into files of its own, and then its number into `owner`.
+//! Until then nothing that its rooms send leaves the node, so a crash at any time finds either the
+//! old files or the new ones.
+
+mod files;
+mod recovery;
+
+use std::collections::HashSet;
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use playfield_room::{Durability, RoomType, Settings};
+
+use crate::config;
+use crate::entropy::Entropy;
+pub(crate) use files::FileSink;
+pub(crate) use recovery::Recovering;
+
+/// The file that says which files count.
+const OWNER: &str = "owner";
+/// The ending of a file's name.
+const ENDING: &str = "journal";
+/// The folder of files that this build could not run to their end.
+const KEPT: &str = "kept";
+/// The time that a process which has handed over has to unlock the folder.
+const LOCK_WAIT: Duration = Duration::from_secs(10);
+
+/// Returns whether rooms of this type with a key are journaled.
+pub(crate) fn is_journaled(settings: &Settings) -> bool {
+    settings.durability == Durability::Journal && settings.persist_s > 0
+}
+
+/// The journal of a node.
+pub(crate) struct Journal {
+    folder: PathBuf,
+    settings: config::Journal,
+    incarnation: u64,
+    build: String,
+    /// The file `owner`, which is locked.
+    owner: Mutex<Option<File>>,
+    /// The files of this process count, so that what its rooms send may leave.
+    is_owner: AtomicBool,
+    /// The shards that have yet to write all their rooms whole.
+    to_begin: AtomicUsize,
+    /// Files of other incarnations are moved, not removed.
+    keeps_others: AtomicBool,
+    /// The rooms that were dropped without being saved, by type and key. What they were is in the
+    /// journal, for the next start.
+    unsaved: Mutex<HashSet<(String, String)>>,
+    /// Wakes the shards when the files count.
+    wake: Mutex<Vec<Box<dyn Fn() + Send>>>,
+}
+
+impl Journal {
+    /// Opens the journal of a node with this many shards, if a room type needs one. A process that
+    /// takes over from another can't lock it yet.
+    ///
+    /// # Errors
+    /// If the folder is missing in the settings, can't be made, or is in use.
+    pub(crate) fn open(
+        settings: &config::Journal,
+        room_types: &[RoomType],
+        shards: usize,
+        is_successor: bool,
+    ) -> io::Result<Option<Arc<Self>>> {
+        let Some(first) =
+            room_types.iter().find(|of| of.settings.durability == Durability::Journal)
+        else {
+            return Ok(None);
+        };
+        if !is_journaled(&first.settings) {
+            let text = format!(
+                "rooms of the type {:?} have `durability = journal`, but are never saved: give \
+                 the type `persist`, too",
+                first.name
+            );
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
+        }
+        let folder = settings.folder.clone();
+        if folder.as_os_str().is_empty() {
+            let text = format!(
+                "rooms of the type {:?} have `durability = journal`, but journal.folder is not set",
+                first.name
+            );
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
+        }
+        let mut builder = DirBuilder::new();
+        #[cfg(unix)]
+        std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+        let named = |error: io::Error| {
+            io::Error::new(error.kind(), format!("journal.folder = {folder:?}: {error}"))
+        };
+        builder.recursive(true).create(&folder).map_err(named)?;
+        let program = std::env::current_exe().ok();
+        let program = program.as_deref().and_then(Path::file_name).unwrap_or_default();
+        let this = Self {
+            folder: folder.clone(),
+            settings: settings.clone(),
+            incarnation: Entropy::System.number().max(1),
+            build: format!("{} (Playfield {})", program.display(), env!("CARGO_PKG_VERSION")),
+            owner: Mutex::new(None),
+            is_owner: AtomicBool::new(false),
+            to_begin: AtomicUsize::new(shards),
+            keeps_others: AtomicBool::new(false),
+            unsaved: Mutex::default(),
+            wake: Mutex::default(),
+        };
+        if !is_successor {
+            this.lock().map_err(named)?;
+        }
+        Ok(Some(Arc::new(this)))
+    }
+
+    /// A journal whose blocks a test keeps.
+    #[cfg(test)]
+    pub(crate) fn of_test(settings: config::Journal) -> Arc<Self> {
+        Arc::new(Self {
+            folder: PathBuf::new(),
+            settings,
+            incarnation: 1,
+            build: "test".into(),
+            owner: Mutex::new(None),
+            is_owner: AtomicBool::new(true),
+            to_begin: AtomicUsize::new(0),
+            keeps_others: AtomicBool::new(false),
+            unsaved: Mutex::default(),
+            wake: Mutex::default(),
+        })
+    }
+
+    /// Locks the folder. A new one has no files that count.
+    fn lock(&self) -> io::Result<()> {
+        let path = self.folder.join(OWNER);
+        let is_new = !path.exists();
+        if is_new && self.others()?.next().is_some() {
+            let text = "it has files of a journal, but its file `owner` is missing, which says \
+                        which of them count: put it back, or move the files away to start rooms \
+                        from their saves";
+            return Err(io::Error::other(text));
+        }
+        let mut options = OpenOptions::new();
+        #[cfg(unix)]
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+        let file = options.read(true).write(true).create(true).truncate(false).open(&path)?;
+        lock(&file)?;
+        if is_new {
+            write_owner(&file, 0)?;
+            sync_folder(&self.folder)?;
+        }
+        *self.owner() = Some(file);
+        Ok(())
+    }
+
+    /// The incarnation that counts.
+    fn counts(&self) -> io::Result<u64> {
+        let mut text = String::new();
+        if let Some(file) = &mut *self.owner() {
+            file.seek(SeekFrom::Start(0))?;
+            file.read_to_string(&mut text)?;
+        }
+        u64::from_str_radix(text.trim(), 16).map_err(|_| {
+            let text = format!("its file `owner` has {text:?} instead of a number in hexadecimal");
+            io::Error::new(io::ErrorKind::InvalidData, text)
+        })
+    }
+
+    /// Another process has handed over, and ends: the folder is locked once it lets go of it.
+    pub(crate) fn take_over(&self) {
+        let by = Instant::now() + LOCK_WAIT;
+        while let Err(error) = self.lock() {
+            if Instant::now() > by {
+                log::error!(
+                    "journal.folder = {:?}: {error}; rooms with `durability = journal` stand still",
+                    self.folder
+                );
+                return;
+            }
+            #[expect(clippy::disallowed_methods, reason = "no event says that a lock is free")]
+            thread::sleep(Duration::from_millis(1));
+        }
+        self.own_if_ready();
+    }
+
+    /// Lets another process have the folder.
+    pub(crate) fn release(&self) {
+        *self.owner() = None;
+    }
+
+    /// No other process has taken over after all: what it wrote does not count.
+    pub(crate) fn keep(&self) {
+        if self.is_owner.load(Ordering::Acquire) {
+            self.remove_others();
+        }
+    }
+
+    /// A shard has all its rooms in its files.
+    fn begun(&self) {
+        self.to_begin.fetch_sub(1, Ordering::AcqRel);
+        self.own_if_ready();
+    }
+
+    /// Makes the files of this process count, if they have all rooms and the folder is locked.
+    fn own_if_ready(&self) {
+        let mut owner = self.owner();
+        if self.to_begin.load(Ordering::Acquire) > 0 || self.is_owner.load(Ordering::Acquire) {
+            return;
+        }
+        let Some(file) = &mut *owner else { return };
+        while let Err(error) = write_owner(file, self.incarnation) {
+            log::error!("journal.folder = {:?}: `owner` can't be written: {error}", self.folder);
+            #[expect(clippy::disallowed_methods, reason = "no event says that a disk works again")]
+            thread::sleep(Duration::from_secs(1));
+        }
+        self.is_owner.store(true, Ordering::Release);
+        drop(owner);
+        self.remove_others();
+        self.wake.lock().unwrap_or_else(PoisonError::into_inner).iter().for_each(|wake| wake());
+    }
+
+    /// The files of other incarnations.
+    fn others(&self) -> io::Result<impl Iterator<Item = PathBuf>> {
+        let own = format!("{:016x}-", self.incarnation);
+        let entries = fs::read_dir(&self.folder)?.filter_map(Result::ok);
+        Ok(entries.map(|entry| entry.path()).filter(move |path| {
+            let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            path.extension().is_some_and(|it| it == ENDING) && !name.starts_with(&own)
+        }))
+    }
+
+    /// Removes the files that do not count, or moves them.
+    fn remove_others(&self) {
+        let keeps = self.keeps_others.load(Ordering::Relaxed);
+        let kept = self.folder.join(KEPT);
+        let removed = self.others().and_then(|others| {
+            if keeps {
+                fs::create_dir_all(&kept)?;
+            }
+            for path in others {
+                match path.file_name() {
+                    Some(name) if keeps => fs::rename(&path, kept.join(name))?,
+                    _ => fs::remove_file(&path)?,
+                }
+            }
+            Ok(())
+        });
+        if let Err(error) = removed {
+            log::warn!("files of the journal that are of no use are left: {error}");
+        }
+    }
+
+    /// A room ended without being saved: its state stays in the journal.
+    pub(crate) fn note_unsaved(&self, room_type: &str, key: &str) {
+        self.unsaved().insert((room_type.to_owned(), key.to_owned()));
+    }
+
+    /// Returns whether the last state of a room is only in the journal.
+    pub(crate) fn is_unsaved(&self, room_type: &str, key: &str) -> bool {
+        let unsaved = self.unsaved();
+        !unsaved.is_empty() && unsaved.contains(&(room_type.to_owned(), key.to_owned()))
+    }
+
+    fn has_unsaved(&self) -> bool {
+        !self.unsaved().is_empty()
+    }
+
+    /// The time after which rooms whose journal can't be written are not called.
+    pub(crate) fn wait(&self) -> Duration {
+        self.settings.wait
+    }
+
+    pub(crate) fn file_bytes(&self) -> usize {
+        self.settings.file_bytes
+    }
+
+    pub(crate) fn build(&self) -> &str {
+        &self.build
+    }
+
+    fn owner(&self) -> MutexGuard<'_, Option<File>> {
+        self.owner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn unsaved(&self) -> MutexGuard<'_, HashSet<(String, String)>> {
+        self.unsaved.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn write_owner(mut file: &File, incarnation: u64) -> io::Result<()> {
+    file.seek(SeekFrom::Start(0))?;
+    writeln!(file, "{incarnation:016x}")?;
+    file.sync_all()
+}
+
+/// Locks a file for this process.
+fn lock(file: &File) -> io::Result<()> {
+    #[cfg(target_os = "linux")]
+    {
+        use rustix::fs::{FlockOperation, flock};
+        flock(file, FlockOperation::NonBlockingLockExclusive).map_err(|error| match error {
+            rustix::io::Errno::WOULDBLOCK => io::Error::new(
+                io::ErrorKind::AddrInUse,
+                "another process uses it: give each node a folder of its own",
+            ),
+            error => error.into(),
+        })?;
+    }
+    let _ = file;
+    Ok(())
+}
+
+/// Makes the names of files durable.
+fn sync_folder(folder: &Path) -> io::Result<()> {
+    if cfg!(unix) {
+        File::open(folder)?.sync_all()?;
+    }
+    Ok(())
+}

@@ -1,0 +1,186 @@
+//! The rooms of a process that has ended, from the files of its journal.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Instant;
+
+use playfield_room::frozen::FrozenWriter;
+use playfield_room::recording::{
+    About, Journal as Read, Position, Recording, RecoveredRoom, Segment, recover,
+};
+use playfield_room::{RoomType, Store, StoreError};
+use tokio::runtime::Builder;
+
+use super::{ENDING, Journal};
+
+/// A room that goes on from the journal.
+pub(crate) struct Recovering {
+    pub(crate) form: FrozenWriter,
+    pub(crate) about: About,
+    pub(crate) position: Position,
+    /// The values of its criteria.
+    pub(crate) criteria: Vec<u8>,
+    /// The shard that it was on.
+    pub(crate) shard: u32,
+}
+
+/// A file of the journal: its number, its name and its content.
+type Content = (u64, String, Vec<u8>);
+
+impl Journal {
+    /// Runs the rooms to the end of the journal, if another process has left one.
+    ///
+    /// # Errors
+    /// If files are damaged, a room can't go on in this build, or one that was ending can't be
+    /// saved. The text names the room, the file and the place in it.
+    pub(crate) fn recover(
+        &self,
+        room_types: &[RoomType],
+        store: Option<&Arc<dyn Store>>,
+    ) -> io::Result<Vec<Recovering>> {
+        let began = Instant::now();
+        let failed = |text: String| {
+            let text = format!(
+                "journal.folder = {:?}: {text}. Nothing was changed. Rooms start from their last \
+                 saves if you move the files of the journal away",
+                self.folder
+            );
+            io::Error::new(io::ErrorKind::InvalidData, text)
+        };
+        let counts = self.counts()?;
+        let (mut rooms, mut inputs) = (Vec::new(), 0);
+        for (shard, files) in self.files_of(counts)? {
+            let files_read = files.iter().map(|(_, name, bytes)| (name.as_str(), &bytes[..]));
+            let journal = Read::read(files_read);
+            for fault in journal.faults().iter().filter(|fault| !fault.is_damage) {
+                log::info!(
+                    "the journal's {fault}. It was being written when the process ended, and \
+                     nobody was told of it"
+                );
+            }
+            if let Some(fault) = journal.faults().iter().find(|fault| fault.is_damage)
+                && journal.is_damaged()
+            {
+                let named = |about: &About| {
+                    let About { room_id, room_type, key, .. } = about;
+                    format!("{room_id} ({room_type:?} {:?})", key.as_deref().unwrap_or_default())
+                };
+                let damaged: Vec<_> = journal.damaged().map(|(about, _)| named(about)).collect();
+                let text = match damaged.is_empty() {
+                    true => "rooms that began there would be lost".to_owned(),
+                    false => format!("these rooms would lose what follows: {}", damaged.join(", ")),
+                };
+                return Err(failed(format!("{fault}; {text}")));
+            }
+            for (_, recording) in journal.rooms().filter(|(_, room)| room.end().is_none()) {
+                let recovered = self.room(recording, room_types, store, shard);
+                let (room, run) = recovered.map_err(failed)?;
+                inputs += run;
+                rooms.extend(room);
+            }
+        }
+        if !rooms.is_empty() {
+            log::info!(
+                "{} rooms go on from the journal: {inputs} inputs were run in {:.1?}",
+                rooms.len(),
+                began.elapsed()
+            );
+        }
+        Ok(rooms)
+    }
+
+    /// Runs a room. Returns it, unless it has ended, and the number of inputs that were run.
+    fn room(
+        &self,
+        recording: &Recording,
+        room_types: &[RoomType],
+        store: Option<&Arc<dyn Store>>,
+        shard: u32,
+    ) -> Result<(Option<Recovering>, u64), String> {
+        let about = recording.about().clone();
+        let key = about.key.as_deref().unwrap_or_default();
+        let named = format!("room {} ({:?} {key:?})", about.room_id, about.room_type);
+        let room_type = room_types.iter().find(|of| of.name == about.room_type);
+        let room_type = room_type.ok_or_else(|| {
+            format!("{named} can't go on: this program has no such room type; is it another?")
+        })?;
+        let recovered = recover(recording, room_type)
+            .map_err(|error| format!("{named} can't go on: {error}"))?;
+        if let Some(why) = recovered.stopped {
+            self.keeps_others.store(true, Ordering::Relaxed);
+            log::error!(
+                "{named} does otherwise in this build than when it was journaled, and goes on at \
+                 {}; its journal is kept in {:?}. In {why}",
+                recovered.position,
+                self.folder.join(super::KEPT)
+            );
+        }
+        let (position, inputs) = (recovered.position, recovered.inputs);
+        let room = match recovered.room {
+            RecoveredRoom::Open(form) => {
+                let criteria = recording.host().to_vec();
+                Some(Recovering { form, about, position, criteria, shard })
+            }
+            RecoveredRoom::Ending(save) => {
+                let store =
+                    store.ok_or_else(|| format!("{named} was ending, and there is no store"))?;
+                save_now(store, &about, save)
+                    .map_err(|error| format!("{named} was ending, and can't be saved: {error}"))?;
+                None
+            }
+            RecoveredRoom::Ended => None,
+        };
+        Ok((room, inputs))
+    }
+
+    /// The files of an incarnation, by shard, in their order. Others do not count.
+    fn files_of(&self, incarnation: u64) -> io::Result<BTreeMap<u32, Vec<Content>>> {
+        let mut shards = BTreeMap::<u32, Vec<Content>>::new();
+        for path in self.others()? {
+            let Some((of, shard, number)) = parts(&path) else { continue };
+            if of != incarnation {
+                log::debug!("{} of the journal does not count", path.display());
+                continue;
+            }
+            let bytes = fs::read(&path)?;
+            let name = path.display().to_string();
+            if let Some(segment) = Segment::read(&bytes)
+                && (segment.incarnation, segment.shard, segment.number)
+                    != (of, shard.into(), number)
+            {
+                let text = format!("{name} was renamed: it is file {} of another", segment.number);
+                return Err(io::Error::new(io::ErrorKind::InvalidData, text));
+            }
+            shards.entry(shard).or_default().push((number, name, bytes));
+        }
+        shards.values_mut().for_each(|files| files.sort_by_key(|(number, ..)| *number));
+        Ok(shards)
+    }
+}
+
+/// The incarnation, the shard and the number in the name of a file.
+fn parts(path: &Path) -> Option<(u64, u32, u64)> {
+    let name = path.file_name()?.to_str()?.strip_suffix(&format!(".{ENDING}"))?;
+    let mut parts = name.split('-');
+    let incarnation = u64::from_str_radix(parts.next()?, 16).ok()?;
+    let numbers = (parts.next()?.parse().ok()?, parts.next()?.parse().ok()?);
+    parts.next().is_none().then_some((incarnation, numbers.0, numbers.1))
+}
+
+/// Saves a room that was ending.
+fn save_now(store: &Arc<dyn Store>, about: &About, save: Vec<u8>) -> Result<(), StoreError> {
+    let key = about.key.as_deref().unwrap_or_default();
+    let runtime = Builder::new_current_thread().enable_all().build().map_err(|error| {
+        StoreError::new(playfield_room::StoreErrorKind::Other, error.to_string())
+    })?;
+    runtime.block_on(async {
+        let opened = store.open(&about.room_type, key).await?;
+        store.save_and_wait(&about.room_type, key, opened.fence, save).await?;
+        store.close(&about.room_type, key, opened.fence);
+        Ok(())
+    })
+}

@@ -1,0 +1,308 @@
+//! The journal of a shard, and what its rooms have sent that waits for it.
+//!
+//! A journaled room speaks to all its members by [frames](crate::shard::frames), to those of its
+//! own shard, too. Its mail goes into *lanes* of its own: for each shard one that is held. What
+//! sessions of this shard say to such rooms has a lane as well. At the end of a turn, the inputs of
+//! the turn become a block of the journal, and what is in the held lanes waits until that block is
+//! durable. Then it goes on in the order in which it was made.
+
+use std::collections::VecDeque;
+use std::mem;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use playfield_room::recording::{About, BlockKind, Files, Recorder, Why, put_section};
+use playfield_room::{AnyRoom, RoomType};
+
+use crate::journal::{Journal, is_journaled};
+use crate::room_id::RoomId;
+use crate::shard::mail::ShardMail;
+
+/// A block of a shard's journal.
+pub(crate) struct Block {
+    /// Its number in the whole journal.
+    pub(crate) number: u64,
+    pub(crate) sections: Vec<u8>,
+    /// It begins a file.
+    pub(crate) begins_file: bool,
+}
+
+/// The place where the blocks of a shard's journal go.
+pub(crate) trait Sink: Send {
+    /// Writes a block after those before. Never waits.
+    fn append(&mut self, block: Block);
+
+    /// With this block, each room is whole in a block from `first` on: what is before is of no use
+    /// then.
+    fn settled(&mut self, block: u64, first: u64);
+
+    /// The number of blocks that are durable.
+    fn durable(&self) -> u64;
+}
+
+/// The lanes of a shard's mail, by their numbers: first one for each shard, then those of journaled
+/// rooms.
+#[derive(Clone, Copy)]
+pub(in crate::shard) struct Lanes {
+    shards: u16,
+}
+
+impl Lanes {
+    pub(in crate::shard) fn new(shards: usize) -> Self {
+        Self { shards: shards as u16 }
+    }
+
+    pub(in crate::shard) fn shards(self) -> u16 {
+        self.shards
+    }
+
+    /// The number of lanes.
+    pub(in crate::shard) fn count(self) -> usize {
+        2 * usize::from(self.shards) + 1
+    }
+
+    /// The lane of mail for a shard that is held.
+    pub(in crate::shard) fn held(self, shard: u16) -> u16 {
+        self.shards + shard
+    }
+
+    /// The lane of what sessions of this shard say to its journaled rooms.
+    pub(in crate::shard) fn inputs(self) -> u16 {
+        2 * self.shards
+    }
+
+    /// The shard that a lane leads to.
+    pub(in crate::shard) fn shard(self, lane: u16) -> u16 {
+        if lane < self.shards { lane } else { lane - self.shards }
+    }
+}
+
+/// What the rooms of a shard have noted since the last block.
+#[derive(Default)]
+struct Notes {
+    sections: Vec<u8>,
+    /// The rooms that have inputs in no section yet.
+    open: Vec<RoomId>,
+}
+
+/// Mail that waits for a block.
+struct Waiting {
+    /// It may leave when so many blocks are durable.
+    blocks: u64,
+    shard: u16,
+    mail: VecDeque<ShardMail>,
+}
+
+/// The journal of a shard.
+pub(crate) struct Journaled {
+    journal: Arc<Journal>,
+    sink: Box<dyn Sink>,
+    notes: Arc<Mutex<Notes>>,
+    /// The journal has not been durable for too long.
+    is_stalled: Arc<AtomicBool>,
+    /// The number of the next block, and of the next room.
+    next: u64,
+    next_room: u64,
+    waiting: VecDeque<Waiting>,
+    /// Mail for this shard that need not wait any more.
+    pub(in crate::shard) released: VecDeque<ShardMail>,
+    /// The blocks that are not durable, and when each was begun.
+    under_way: VecDeque<(u64, Duration)>,
+    /// The first block of the present file, and the bytes in it.
+    first: u64,
+    bytes: usize,
+    /// Rooms to be written whole, so that older files are of no use; `None` if all are.
+    pub(in crate::shard) to_write: Option<VecDeque<RoomId>>,
+    /// Rooms of these types are journaled without a key, too.
+    #[cfg(test)]
+    pub(crate) journals: fn(&RoomType) -> bool,
+}
+
+impl Journaled {
+    pub(crate) fn new(journal: Arc<Journal>, sink: Box<dyn Sink>) -> Self {
+        Self {
+            journal,
+            sink,
+            notes: Arc::default(),
+            is_stalled: Arc::default(),
+            next: 0,
+            next_room: 0,
+            waiting: VecDeque::new(),
+            released: VecDeque::new(),
+            under_way: VecDeque::new(),
+            first: 0,
+            bytes: 0,
+            to_write: Some(VecDeque::new()),
+            #[cfg(test)]
+            journals: |_| false,
+        }
+    }
+
+    /// Journals a room, if its type is to be and it has a key.
+    pub(in crate::shard) fn journal(
+        &mut self,
+        room: Box<dyn AnyRoom>,
+        id: RoomId,
+        room_type: &RoomType,
+        criteria: Vec<u8>,
+    ) -> Box<dyn AnyRoom> {
+        let key = room.summary().key.as_deref().map(str::to_owned);
+        let is_wanted = key.is_some() && is_journaled(&room_type.settings);
+        #[cfg(test)]
+        let is_wanted = is_wanted || (self.journals)(room_type);
+        if !is_wanted {
+            return room;
+        }
+        let about = About {
+            room_type: room_type.name.clone(),
+            room_id: id.to_string(),
+            key,
+            fingerprint: room_type.fingerprint,
+            build: self.journal.build().to_owned(),
+            ..About::default()
+        };
+        let number = self.next_room;
+        self.next_room += 1;
+        let (notes, journal) = (Arc::clone(&self.notes), Arc::clone(&self.journal));
+        let files = RoomNotes { number, id, about, criteria, notes, journal, has_ended: false };
+        let every = Duration::from_secs(room_type.settings.persist_s.into());
+        let stalled = Arc::clone(&self.is_stalled);
+        Box::new(Recorder::journal(room, Box::new(files), every, stalled))
+    }
+
+    /// Returns whether the last state of a room with this key is only in the journal.
+    pub(in crate::shard) fn is_unsaved(&self, room_type: &RoomType, key: &str) -> bool {
+        is_journaled(&room_type.settings) && self.journal.is_unsaved(&room_type.name, key)
+    }
+
+    pub(in crate::shard) fn is_stalled(&self) -> bool {
+        self.is_stalled.load(Ordering::Relaxed)
+    }
+
+    /// Takes the rooms whose inputs are in no section.
+    pub(in crate::shard) fn take_open(&mut self) -> Vec<RoomId> {
+        mem::take(&mut self.notes().open)
+    }
+
+    /// Ends the block of this turn, if there is something in it. Returns whether it begins a file,
+    /// so that all rooms are to be [written](Self::to_write) again.
+    pub(in crate::shard) fn end_block(&mut self, now: Duration) -> bool {
+        let sections = mem::take(&mut self.notes().sections);
+        let is_whole = self.to_write.as_ref().is_some_and(VecDeque::is_empty);
+        if sections.is_empty() && !is_whole {
+            return false;
+        }
+        let begins_file = self.bytes > self.journal.file_bytes() && self.to_write.is_none();
+        if begins_file {
+            (self.first, self.bytes) = (self.next, 0);
+        }
+        self.bytes += sections.len();
+        let number = self.next;
+        self.next += 1;
+        self.under_way.push_back((number, now));
+        self.sink.append(Block { number, sections, begins_file });
+        if is_whole {
+            self.to_write = None;
+            self.sink.settled(number, self.first);
+        }
+        begins_file
+    }
+
+    /// Mail was made that waits for the last block.
+    pub(in crate::shard) fn hold(&mut self, shard: u16, mail: VecDeque<ShardMail>) {
+        self.waiting.push_back(Waiting { blocks: self.next, shard, mail });
+    }
+
+    /// Takes mail that need not wait any more.
+    pub(in crate::shard) fn release(&mut self) -> Option<(u16, VecDeque<ShardMail>)> {
+        let durable = self.sink.durable();
+        self.waiting.front().filter(|waiting| waiting.blocks <= durable)?;
+        self.waiting.pop_front().map(|released| (released.shard, released.mail))
+    }
+
+    /// Returns whether mail waits that may leave.
+    pub(in crate::shard) fn may_release(&self) -> bool {
+        self.waiting.front().is_some_and(|waiting| waiting.blocks <= self.sink.durable())
+    }
+
+    /// Returns whether no mail waits.
+    pub(in crate::shard) fn is_empty(&self) -> bool {
+        self.waiting.is_empty() && self.released.is_empty()
+    }
+
+    /// Looks whether the journal is too late. Returns whether that has changed.
+    pub(in crate::shard) fn look(&mut self, now: Duration) -> bool {
+        let durable = self.sink.durable();
+        while self.under_way.front().is_some_and(|(number, _)| *number < durable) {
+            self.under_way.pop_front();
+        }
+        let is_late = self.late_at().is_some_and(|at| at <= now);
+        self.is_stalled.swap(is_late, Ordering::Relaxed) != is_late
+    }
+
+    /// When the journal is too late, if it is not by then durable.
+    fn late_at(&self) -> Option<Duration> {
+        self.under_way.front().map(|(_, begun)| begun.saturating_add(self.journal.wait()))
+    }
+
+    /// When to [look](Self::look) next.
+    pub(in crate::shard) fn deadline(&self) -> Option<Duration> {
+        self.late_at().filter(|_| !self.is_stalled())
+    }
+
+    fn notes(&self) -> MutexGuard<'_, Notes> {
+        self.notes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The notes of a room.
+struct RoomNotes {
+    number: u64,
+    id: RoomId,
+    about: About,
+    /// The values of its criteria.
+    criteria: Vec<u8>,
+    notes: Arc<Mutex<Notes>>,
+    journal: Arc<Journal>,
+    has_ended: bool,
+}
+
+impl RoomNotes {
+    fn put(&self, kind: BlockKind, content: &[u8]) {
+        let mut notes = self.notes.lock().unwrap_or_else(PoisonError::into_inner);
+        put_section(self.number, kind, content, &mut notes.sections);
+    }
+}
+
+impl Files for RoomNotes {
+    fn begin(&mut self, why: &Why) {
+        self.about.why = why.to_string();
+    }
+
+    fn block(&mut self, kind: BlockKind, content: Vec<u8>) {
+        if kind == BlockKind::Keyframe {
+            // A file has all that is needed of a room from here on.
+            self.put(BlockKind::About, &self.about.encode());
+            self.put(BlockKind::Host, &self.criteria);
+        }
+        self.put(kind, &content);
+        self.has_ended |= kind == BlockKind::End;
+    }
+
+    fn end(&mut self) {}
+
+    fn waits(&mut self) {
+        self.notes.lock().unwrap_or_else(PoisonError::into_inner).open.push(self.id);
+    }
+}
+
+impl Drop for RoomNotes {
+    fn drop(&mut self) {
+        if !self.has_ended
+            && let Some(key) = &self.about.key
+        {
+            self.journal.note_unsaved(&self.about.room_type, key);
+        }
+    }
+}

@@ -1,0 +1,325 @@
+//! Journaled rooms: what they send waits for the disk, and nothing else shows.
+
+use std::cell::{Cell, RefCell};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+
+use playfield_room::recording::{Journal as Read, RecoveredRoom, Segment, SegmentWriter, recover};
+use playfield_room::{Context, Handle, Message as Declared, Player, Room, RoomType, room};
+use playfield_state::{Data, Format, State};
+use playfield_wire::client::{self, ClientMessage};
+use playfield_wire::message::MessageRef;
+use playfield_wire::{RequestNumber, RoomNumber};
+use proptest::prelude::*;
+use proptest::test_runner::Config;
+
+use super::law_frozen::{replacements, with_replacements};
+use super::laws::{self, Play, paces, steps};
+use super::speech::{Heard, encoded};
+use super::world::{Client, World};
+use crate::config;
+use crate::journal::Journal;
+use crate::shard::journaled::{Block, Journaled, Sink};
+use crate::shard::outbound::Outbound;
+
+thread_local! {
+    /// The disks of the shards of this thread that are journaled, and how they work.
+    static DISKS: RefCell<Option<(Speed, Vec<Disk>)>> = const { RefCell::new(None) };
+    /// The number of messages that tills have handled.
+    static HANDLED: Cell<u64> = const { Cell::new(0) };
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Speed {
+    /// Each look finds one block more that is durable.
+    Lags,
+    /// What is durable says the test. Only tills are journaled.
+    Held,
+}
+
+/// A disk in a test's hands.
+#[derive(Clone, Default)]
+struct Disk {
+    blocks: Arc<Mutex<Vec<Block>>>,
+    durable: Arc<AtomicU64>,
+    lags: bool,
+}
+
+/// Journals the rooms of the worlds that are made on this thread from here on.
+fn begin(speed: Speed) {
+    DISKS.set(Some((speed, Vec::new())));
+}
+
+fn disks() -> Vec<Disk> {
+    DISKS.with_borrow(|disks| disks.as_ref().map(|(_, disks)| disks.clone()).unwrap_or_default())
+}
+
+impl Disk {
+    fn len(&self) -> u64 {
+        self.blocks.lock().unwrap().len() as u64
+    }
+
+    /// All that was written is durable.
+    fn sync(&self) {
+        self.durable.store(self.len(), Ordering::Relaxed);
+    }
+
+    /// The bytes of the first blocks, in one file.
+    fn file(&self, blocks: u64) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        let mut writer = SegmentWriter::begin(&Segment::default(), &mut bytes);
+        for block in self.blocks.lock().unwrap().iter().take(blocks as usize) {
+            writer.block(block.number, &block.sections, &mut bytes);
+        }
+        bytes
+    }
+}
+
+impl Sink for Disk {
+    fn append(&mut self, block: Block) {
+        self.blocks.lock().unwrap().push(block);
+    }
+
+    fn settled(&mut self, _: u64, _: u64) {}
+
+    fn durable(&self) -> u64 {
+        let durable = self.durable.load(Ordering::Relaxed);
+        if self.lags && durable < self.len() {
+            self.durable.store(durable + 1, Ordering::Relaxed);
+        }
+        durable
+    }
+}
+
+/// The journal of a shard, if rooms are journaled.
+pub(super) fn of_shard(settings: &config::Journal) -> Option<Journaled> {
+    DISKS.with_borrow_mut(|disks| {
+        let (speed, disks) = disks.as_mut()?;
+        let disk = Disk { lags: *speed == Speed::Lags, ..Disk::default() };
+        disks.push(disk.clone());
+        let mut journaled = Journaled::new(Journal::of_test(settings.clone()), Box::new(disk));
+        journaled.journals = match speed {
+            Speed::Lags => |_| true,
+            Speed::Held => |of| of.name == "till",
+        };
+        Some(journaled)
+    })
+}
+
+/// Returns whether mail waits for a disk that goes on by itself.
+pub(super) fn is_lagging(outbound: &Outbound) -> bool {
+    let lags =
+        DISKS.with_borrow(|disks| disks.as_ref().is_some_and(|(speed, _)| *speed == Speed::Lags));
+    lags && outbound.journaled.as_ref().is_some_and(|journaled| !journaled.is_empty())
+}
+
+proptest! {
+    #![proptest_config(Config { max_shrink_iters: 200, ..laws::config(100) })]
+
+    #[test]
+    fn copies_and_events_of_journaled_rooms_are_those_of_others(
+        pace in paces(),
+        steps in steps(),
+        forgets in any::<bool>(),
+    ) {
+        begin(Speed::Lags);
+        Play::of(pace, forgets).run_watched(&steps, |_, _| {});
+        prop_assert!(disks().iter().any(|disk| disk.len() > 1), "there is something in it");
+        DISKS.set(None);
+    }
+
+    #[test]
+    fn journaled_rooms_go_on_in_another_process(
+        pace in paces(),
+        steps in steps(),
+        replacements in replacements(),
+    ) {
+        begin(Speed::Lags);
+        let steps = with_replacements(&steps, &replacements);
+        Play::of(pace, false).run_watched(&steps, |_, _| {});
+        DISKS.set(None);
+    }
+}
+
+/// Adds up.
+#[derive(State, Default)]
+struct Till {
+    sum: u64,
+}
+
+#[derive(Declared)]
+#[reply(u64)]
+struct Add(u64);
+
+#[room(messages(Add), sync_hz = 20, persist = 1, durability = journal)]
+impl Room for Till {}
+
+impl Handle<Add> for Till {
+    fn handle(
+        &mut self,
+        Add(it): Add,
+        _: &Player,
+        _: &mut Context<Self>,
+    ) -> playfield_room::Result<u64> {
+        HANDLED.set(HANDLED.get() + 1);
+        self.sum += it;
+        Ok(self.sum)
+    }
+}
+
+pub(super) fn room_type() -> RoomType {
+    RoomType::of::<Till>("till")
+}
+
+/// A world with a till, and one who is in it.
+fn till(shards: usize, shard: usize) -> (World, Client) {
+    begin(Speed::Held);
+    let mut world = World::new(shards, &[]);
+    let client = world.client(shard);
+    create(&mut world, client, "till");
+    (world, client)
+}
+
+fn create(world: &mut World, client: Client, room_type: &str) {
+    let create = ClientMessage::Create(client::Create {
+        request: RequestNumber(1),
+        room_type: room_type.into(),
+        private: false,
+        code: false,
+        key: None,
+        options: &[],
+    });
+    world.say(client, &encoded(Format::Packed, &create));
+    world.wait(100);
+}
+
+/// A request to add a number.
+fn ask(request: u32, number: u64) -> Vec<u8> {
+    let mut payload = Vec::new();
+    Add(number).encode(&mut payload);
+    let message = ClientMessage::Request(client::Request {
+        room: RoomNumber(1),
+        request: RequestNumber(request),
+        message: MessageRef::Index(0),
+        payload: &payload,
+    });
+    encoded(Format::Packed, &message)
+}
+
+fn add(world: &mut World, client: Client, request: u32, number: u64) {
+    world.say(client, &ask(request, number));
+}
+
+/// The numbers of the requests that were answered.
+fn replies(world: &mut World, client: Client) -> Vec<u32> {
+    let heard = world.heard(client).into_iter();
+    let reply = heard.filter_map(|heard| match heard {
+        Heard::Reply { request, .. } => Some(request.0),
+        _ => None,
+    });
+    reply.collect()
+}
+
+fn sync(world: &mut World) {
+    disks().iter().for_each(Disk::sync);
+    world.run();
+    world.wait(1);
+}
+
+#[test]
+fn nothing_leaves_before_its_cause_is_durable_and_other_rooms_do_not_wait() {
+    for (shards, shard) in [(1, 0), (2, 0), (2, 1)] {
+        let (mut world, client) = till(shards, shard);
+        assert_eq!(world.heard(client), [], "that it has joined is not durable");
+        // A room of another type.
+        let other = world.client(shard);
+        world.room(other, "");
+        sync(&mut world);
+        let heard = world.heard(client);
+        assert!(matches!(&heard[..], [Heard::Joined { .. }, Heard::Snapshot { .. }]), "{heard:?}");
+        for request in 1..=3 {
+            add(&mut world, client, request, 1);
+            world.wait(60);
+        }
+        assert_eq!(world.heard(client), [], "neither replies nor patches");
+        assert!(!world.ask(other, RoomNumber(1), "add", "").is_empty());
+        sync(&mut world);
+        assert_eq!(replies(&mut world, client), [1, 2, 3]);
+        DISKS.set(None);
+    }
+}
+
+#[test]
+fn what_waits_for_several_blocks_leaves_in_its_order() {
+    let (mut world, client) = till(1, 0);
+    sync(&mut world);
+    world.heard(client);
+    for first in [1, 4, 7] {
+        let asks: Vec<Vec<u8>> = (first..first + 3).map(|request| ask(request, 1)).collect();
+        let asks: Vec<Vec<u8>> = asks.iter().map(|body| world.framed(client, body)).collect();
+        world.bytes(client, &asks.concat());
+    }
+    assert_eq!(world.heard(client), []);
+    sync(&mut world);
+    assert_eq!(replies(&mut world, client), [1, 2, 3, 4, 5, 6, 7, 8, 9]);
+    DISKS.set(None);
+}
+
+#[test]
+fn a_room_whose_journal_stands_still_is_not_called_and_goes_on_with_it() {
+    let (mut world, client) = till(1, 0);
+    sync(&mut world);
+    world.heard(client);
+    let before = HANDLED.get();
+    add(&mut world, client, 1, 1);
+    world.wait(1_100);
+    assert_eq!(HANDLED.get(), before + 1);
+    // The client is told so, or its messages wait.
+    for request in 2..5 {
+        add(&mut world, client, request, 1);
+    }
+    world.wait(10_000);
+    assert_eq!(HANDLED.get(), before + 1, "it is not called");
+    sync(&mut world);
+    world.wait(100);
+    sync(&mut world);
+    let answered = replies(&mut world, client);
+    assert!(answered.starts_with(&[1]), "{answered:?}");
+    add(&mut world, client, 9, 1);
+    world.wait(100);
+    sync(&mut world);
+    assert_eq!(replies(&mut world, client), [9]);
+    DISKS.set(None);
+}
+
+#[test]
+fn what_was_answered_is_in_the_journal() {
+    let (mut world, client) = till(1, 0);
+    sync(&mut world);
+    let disk = disks().remove(0);
+    let mut answered = Vec::new();
+    for request in 1..=20 {
+        add(&mut world, client, request, 1);
+        world.wait(7);
+        if request % 3 == 0 {
+            sync(&mut world);
+        }
+        answered.extend(replies(&mut world, client));
+        let bytes = disk.file(disk.durable.load(Ordering::Relaxed));
+        let journal = Read::read([("file", &bytes[..])]);
+        let (_, recording) = journal.rooms().next().unwrap();
+        let recovered = recover(recording, &room_type()).unwrap();
+        let RecoveredRoom::Open(form) = recovered.room else { panic!("it is open") };
+        let frozen = form.finish().unwrap();
+        let frozen = playfield_room::frozen::Frozen::read(&frozen).unwrap();
+        let link = &mut |_| playfield_room::Link(0);
+        let thaw = playfield_room::Thaw { frozen: &frozen, store: None, link };
+        let room = (room_type().thaw)(thaw).unwrap();
+        let mut save = Vec::new();
+        assert!(room.whole(&mut save));
+        let till: Till = playfield_state::load(&save).unwrap();
+        assert!(till.sum >= answered.len() as u64, "{} of {answered:?}", till.sum);
+    }
+    assert_eq!(answered.len(), 18);
+    DISKS.set(None);
+}
