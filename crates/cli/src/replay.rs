@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use std::path::PathBuf;
 use std::time::Instant;
 
-use playfield_room::recording::{Moment, Recording, Replay, Summary};
+use playfield_room::recording::{Journal, Moment, Recording, Replay, Summary};
 use playfield_server::Server;
 
 use crate::options::{Failure, Once, Opt, Usage, describe, unknown, value};
@@ -16,6 +16,7 @@ const OPTIONS: &[Opt] = &[
         value: "TICK",
         help: "stop after this tick, and print the state there; else the state at the end",
     },
+    Opt { name: "room", value: "KEY", help: "the room of a journal, by its key or its id" },
     Opt {
         name: "verify",
         value: "",
@@ -27,11 +28,11 @@ differs, and name the first inputs after which it does",
 pub(crate) fn help(program: &str) -> String {
     format!(
         "\
-Usage: {program} replay FILE [--to TICK] [--verify]
+Usage: {program} replay FILE [--room KEY] [--to TICK] [--verify]
 
 Runs a recorded room again in this build, and prints its state as JSON. Recordings are in the folder
 `recordings.folder` of a node: of rooms that failed, of those whose type has `record = always`, and
-of those that an operator has recorded.
+of those that an operator has recorded. Of a file of a journal, one room is run.
 
 Options:
 {}",
@@ -47,6 +48,7 @@ pub(crate) fn run(
 ) -> Result<(), Failure> {
     use lexopt::Arg::{Long, Short, Value};
     let (mut file, mut to, mut verifies) = (None::<PathBuf>, None, false);
+    let mut room = None;
     let mut once = Once::default();
     while let Some(argument) = parser.next()? {
         match argument {
@@ -54,6 +56,10 @@ pub(crate) fn run(
             Long("to") => {
                 once.note("to")?;
                 to = Some(value::<u64>(parser, "to")?);
+            }
+            Long("room") => {
+                once.note("room")?;
+                room = Some(value::<String>(parser, "room")?);
             }
             Long("verify") => {
                 once.note("verify")?;
@@ -71,7 +77,10 @@ pub(crate) fn run(
         io::Error::other(format!("{}: {error}", file.display())).into()
     };
     let bytes = fs::read(&file).map_err(|error| failed(&error))?;
-    let recording = Recording::read(&bytes).map_err(|error| failed(&error))?;
+    let recording = match Journal::is_journal(&bytes) {
+        true => journaled(&bytes, room.as_deref()).map_err(|why| failed(&why))?,
+        false => Recording::read(&bytes).map_err(|error| failed(&error))?,
+    };
     let about = recording.about();
     let server = make()?;
     let room_type = server.find_room_type(&about.room_type).ok_or_else(|| {
@@ -111,6 +120,27 @@ pub(crate) fn run(
         return Err(failed(&format!("the room has ended at {}", replay.position())));
     }
     Ok(writeln!(out, "{state:#}")?)
+}
+
+/// A room of a file of a journal, by its key or its id.
+fn journaled(bytes: &[u8], room: Option<&str>) -> Result<Recording, String> {
+    let journal = Journal::read([("the journal", bytes)]);
+    let named = |of: &Recording| {
+        let about = of.about();
+        about.key.clone().unwrap_or_else(|| about.room_id.clone())
+    };
+    let is_it = |of: &Recording| match room {
+        Some(room) => of.about().key.as_deref() == Some(room) || of.about().room_id == room,
+        None => true,
+    };
+    let mut found: Vec<_> = journal.rooms().filter(|(_, of)| is_it(of)).collect();
+    match (found.pop(), found.len(), room) {
+        (Some((_, last)), 0, _) | (Some((_, last)), _, Some(_)) => Ok(last.clone()),
+        _ => {
+            let names: Vec<_> = journal.rooms().map(|(_, of)| named(of)).collect();
+            Err(format!("it is a journal: give one of its rooms with --room: {}", names.join(", ")))
+        }
+    }
 }
 
 /// Says what a comparison does not show.
