@@ -152,9 +152,10 @@ laws: ## test the laws of state for millions of steps, optimized (LAW_CASES=1200
 # How often a process that saves is killed.
 KILLS ?= 1000
 
-kills: ## kill a process that saves 1,000 times, and check each save (KILLS=1000)
+kills: ## kill processes that save and journal 1,000 times, and check what is there (KILLS=1000)
 	$(CHECK)
 	PLAYFIELD_KILLS=$(KILLS) cargo test -p playfield-store kill -- --nocapture
+	PLAYFIELD_KILLS=$(KILLS) cargo test -p playfield --test journal kill -- --nocapture
 
 # How many bots play during the rollbacks.
 BOTS ?= 50
