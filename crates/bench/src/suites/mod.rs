@@ -7,6 +7,7 @@ mod connections;
 mod constructs;
 mod echo;
 mod http;
+mod journal;
 mod jwt;
 mod messages;
 mod overload;
@@ -36,6 +37,7 @@ pub const SUITES: &[&dyn Command] = &[
     &websocket::SUITE,
     &store::SUITE,
     &replay::SUITE,
+    &journal::SUITE,
     &http::SUITE,
     &tls::SUITE,
     &jwt::SUITE,
@@ -62,6 +64,7 @@ pub const ROLES: &[Role] = &[
     connections::ROLE,
     echo::ROLE,
     http::ROLE,
+    journal::ROLE,
     jwt::ROLE,
     messages::ROLE,
     resume::ROLE,
