@@ -16,6 +16,11 @@ const OPTIONS: &[Opt] = &[
         value: "TICK",
         help: "stop after this tick, and print the state there; else the state at the end",
     },
+    Opt {
+        name: "to-input",
+        value: "N",
+        help: "the same after this many inputs: rooms without ticks have no others",
+    },
     Opt { name: "room", value: "KEY", help: "the room of a journal, by its key or its id" },
     Opt {
         name: "verify",
@@ -28,11 +33,12 @@ differs, and name the first inputs after which it does",
 pub(crate) fn help(program: &str) -> String {
     format!(
         "\
-Usage: {program} replay FILE [--room KEY] [--to TICK] [--verify]
+Usage: {program} replay FILE [--room KEY] [--to TICK | --to-input N] [--verify]
 
 Runs a recorded room again in this build, and prints its state as JSON. Recordings are in the folder
-`recordings.folder` of a node: of rooms that failed, of those whose type has `record = always`, and
-of those that an operator has recorded. Of a file of a journal, one room is run.
+`recordings.folder` of a node: of rooms that failed or whose handlers returned
+an internal error, of those whose type has `record = always`, and of those that an operator has
+recorded. Of a file of a journal, one room is run.
 
 Options:
 {}",
@@ -47,7 +53,7 @@ pub(crate) fn run(
     out: &mut dyn Write,
 ) -> Result<(), Failure> {
     use lexopt::Arg::{Long, Short, Value};
-    let (mut file, mut to, mut verifies) = (None::<PathBuf>, None, false);
+    let (mut file, mut to, mut verifies) = (None::<PathBuf>, None::<Moment>, false);
     let mut room = None;
     let mut once = Once::default();
     while let Some(argument) = parser.next()? {
@@ -55,7 +61,11 @@ pub(crate) fn run(
             Short('h') | Long("help") => return Ok(out.write_all(help(program).as_bytes())?),
             Long("to") => {
                 once.note("to")?;
-                to = Some(value::<u64>(parser, "to")?);
+                to = Some(Moment::Tick(value(parser, "to")?));
+            }
+            Long("to-input") => {
+                once.note("to")?;
+                to = Some(Moment::Inputs(value(parser, "to-input")?));
             }
             Long("room") => {
                 once.note("room")?;
@@ -91,6 +101,14 @@ pub(crate) fn run(
             names.join(", ")
         ))
     })?;
+    if about.fingerprint != room_type.fingerprint {
+        log::warn!(
+            "{}: the room type {:?} has another schema in this build: a message whose fields have \
+             changed may be refused, or read as another",
+            file.display(),
+            about.room_type
+        );
+    }
     let mut replay = Replay::new(&recording, room_type).map_err(|error| failed(&error))?;
     if verifies {
         let began = Instant::now();
@@ -102,14 +120,19 @@ pub(crate) fn run(
             about.room_id, about.room_type, about.why, summary.compared, summary.position
         )?;
         report(&recording, &summary, out)?;
+        let fails_again = recording.end().is_some_and(|end| end.has_failed) && !summary.is_fixed;
         return match summary.difference {
             Some(difference) => Err(failed(&difference)),
             None if recording.fault().is_some() => Err(Failure::Unverified),
+            None if summary.compared == 0 && !fails_again => {
+                writeln!(out, "nothing was compared: no hash of the recording can be")?;
+                Err(Failure::Unverified)
+            }
             None => Ok(()),
         };
     }
     match to {
-        Some(tick) => replay.seek(Moment::Tick(tick)).map_err(|error| failed(&error))?,
+        Some(moment) => replay.seek(moment).map_err(|error| failed(&error))?,
         None => while replay.step(None).map_err(|error| failed(&error))?.is_some() {},
     }
     if let Some(fault) = recording.fault() {
@@ -152,8 +175,9 @@ fn report(recording: &Recording, summary: &Summary, out: &mut dyn Write) -> io::
         let why = "the room has another type of state in this build, or its `moved` changes it";
         writeln!(out, "hashes can't be compared: {why}")?;
     }
-    if summary.is_fixed {
-        writeln!(out, "the room failed when it was recorded, and does not here")?;
+    if recording.end().is_some_and(|end| end.has_failed) && summary.difference.is_none() {
+        let here = if summary.is_fixed { "does not here" } else { "fails here, too" };
+        writeln!(out, "the room failed when it was recorded, and {here}")?;
     }
     match (recording.end(), recording.fault()) {
         (Some(end), _) => writeln!(out, "the recording ends there: {}", end.why),

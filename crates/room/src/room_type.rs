@@ -80,6 +80,8 @@ pub struct RoomType {
     pub fingerprint: u64,
     /// The schema as JSON, for clients built with another one.
     pub schema: Arc<str>,
+    /// The names of its messages, in the order of their numbers.
+    pub messages: Arc<[String]>,
     /// The type of its state in saves, for [`save_differences`](playfield_state::save_differences).
     pub saved: fn() -> Type,
     /// Rates and limits: those in the attribute `room`, unless changed.
@@ -124,6 +126,7 @@ impl RoomType {
             rust_type: TypeId::of::<R>(),
             fingerprint: fingerprint(&schema),
             schema: text.into(),
+            messages: schema.messages.iter().map(|message| message.name.to_string()).collect(),
             saved: saved_type::<R>,
             settings: R::SETTINGS,
             criteria: R::HAS_CRITERIA.then_some(RoomCore::<R>::criteria),

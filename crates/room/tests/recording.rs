@@ -314,6 +314,46 @@ fn what_is_kept_in_memory_has_a_limit() {
 }
 
 #[test]
+fn a_build_that_numbers_messages_otherwise_finds_them_by_name() {
+    let recorded = |name: &str| {
+        let mut room = Recordable::new(RecorderSettings::default());
+        let other = Host::create::<Counter>(1, &[]).unwrap().room;
+        room.recorded.1 = [name.to_owned()].into();
+        room.host.room = room.recorded.record(other, RecorderSettings::default());
+        room.host.room.recorder().unwrap().begin_file(&Why::Request);
+        room.player = room.host.join("Ann").unwrap();
+        room.add(5);
+        room.run(3);
+        Recording::read(&room.end()).unwrap()
+    };
+    let mut of = counters();
+    of.messages = ["Sub".to_owned(), "Add".to_owned()].into();
+    let same = recorded("Add");
+    let summary = Replay::new(&same, &of).unwrap().verify().unwrap();
+    assert_eq!((summary.difference, summary.compared), (None, 1));
+    // A name that no message has any more is refused.
+    let gone = recorded("Mul");
+    assert!(Replay::new(&gone, &of).unwrap().verify().unwrap().difference.is_some());
+}
+
+#[test]
+fn a_recording_is_hashed_every_five_seconds_and_at_its_end() {
+    let mut room = Recordable::to_file(RecorderSettings::default());
+    room.run(250);
+    let recording = Recording::read(&room.end()).unwrap();
+    let summary = Replay::new(&recording, &counters()).unwrap().verify().unwrap();
+    assert_eq!((summary.difference, summary.compared), (None, 3));
+    // The black box, too.
+    let mut room = Recordable::new(last_minutes());
+    room.player = room.host.join("Ann").unwrap();
+    room.add(14);
+    let (bytes, _) = room.recorded.files().remove(0);
+    let recording = Recording::read(&bytes).unwrap();
+    let summary = Replay::new(&recording, &counters()).unwrap().verify().unwrap();
+    assert_eq!((summary.difference, summary.compared), (None, 1));
+}
+
+#[test]
 fn a_damaged_recording_goes_on_at_the_next_keyframe() {
     let mut room = Recordable::to_file(RecorderSettings {
         keyframe_every: Duration::from_secs(60),

@@ -110,6 +110,7 @@ impl Recordings {
             room_id: id.to_string(),
             key: room.summary().key.as_deref().map(str::to_owned),
             fingerprint: room_type.fingerprint,
+            messages: Arc::clone(&room_type.messages),
             build: self.build.clone(),
             ..About::default()
         };

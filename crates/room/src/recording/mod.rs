@@ -45,6 +45,7 @@ mod tape;
 mod write;
 
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 use playfield_wire::DecodeError;
@@ -124,13 +125,15 @@ pub struct About {
     pub unix_ms: u64,
     /// Why it was recorded.
     pub why: String,
+    /// The names of its type's messages, in the order of their numbers.
+    pub messages: Arc<[String]>,
 }
 
 impl About {
     /// The content of a block of this kind.
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
-        let Self { room_type, room_id, key, fingerprint, build, unix_ms, why } = self;
+        let Self { room_type, room_id, key, fingerprint, build, unix_ms, why, messages } = self;
         let mut out = Vec::new();
         room_type.put(&mut out);
         room_id.put(&mut out);
@@ -139,12 +142,13 @@ impl About {
         build.put(&mut out);
         unix_ms.put(&mut out);
         why.put(&mut out);
+        messages.iter().for_each(|name| name.put(&mut out));
         out
     }
 
     fn decode(bytes: &[u8]) -> Result<Self, DecodeError> {
         let reader = &mut Reader::new(bytes);
-        Ok(Self {
+        let mut this = Self {
             room_type: Coded::read(reader)?,
             room_id: Coded::read(reader)?,
             key: Coded::read(reader)?,
@@ -152,7 +156,15 @@ impl About {
             build: Coded::read(reader)?,
             unix_ms: Coded::read(reader)?,
             why: Coded::read(reader)?,
-        })
+            messages: Arc::default(),
+        };
+        // Files of builds before this had none.
+        let mut messages = Vec::new();
+        while !reader.is_empty() {
+            messages.push(Coded::read(reader)?);
+        }
+        this.messages = messages.into();
+        Ok(this)
     }
 }
 

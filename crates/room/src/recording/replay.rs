@@ -4,10 +4,12 @@ mod difference;
 mod error;
 mod host;
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use playfield_state::{Format, PlayerId, differences, saved_as_json};
 use playfield_wire::ErrorCode;
+use playfield_wire::message::MessageRef;
 use playfield_wire::reader::Reader;
 use serde_json::Value;
 
@@ -41,6 +43,8 @@ pub struct Replay<'r, T: AnyRoom + ?Sized = dyn AnyRoom> {
     links: u64,
     /// The last input, if only it has come since the room was compared.
     only: Option<Input<'r>>,
+    /// This build gives messages other numbers than the one that recorded, so names count.
+    renumbers: bool,
 }
 
 /// A step of a replay.
@@ -82,7 +86,7 @@ impl<'r> Replay<'r> {
     /// # Errors
     /// If the room can't go on in this build.
     pub fn new(recording: &'r Recording, room_type: &RoomType) -> Result<Self, ReplayError> {
-        Self::with(recording, room_type.thaw)
+        Self::with(recording, room_type.thaw, &room_type.messages)
     }
 
     /// Begins a replay at the last keyframe.
@@ -91,7 +95,7 @@ impl<'r> Replay<'r> {
         room_type: &RoomType,
     ) -> Result<Self, ReplayError> {
         let (place, _) = recording.keyframes().last().ok_or(ReplayError::NoKeyframe)?;
-        Self::from(recording, room_type.thaw, place)
+        Self::from(recording, room_type.thaw, &room_type.messages, place)
     }
 }
 
@@ -99,14 +103,16 @@ impl<'r, T: AnyRoom + ?Sized> Replay<'r, T> {
     pub(crate) fn with(
         recording: &'r Recording,
         thaw: fn(Thaw<'_>) -> Result<Box<T>, ThawError>,
+        messages: &[String],
     ) -> Result<Self, ReplayError> {
         let (place, _) = recording.keyframes().next().ok_or(ReplayError::NoKeyframe)?;
-        Self::from(recording, thaw, place)
+        Self::from(recording, thaw, messages, place)
     }
 
     fn from(
         recording: &'r Recording,
         thaw: fn(Thaw<'_>) -> Result<Box<T>, ThawError>,
+        messages: &[String],
         place: usize,
     ) -> Result<Self, ReplayError> {
         let (room, position, is_comparable, links) = thawed(recording, place, thaw)?;
@@ -122,6 +128,7 @@ impl<'r, T: AnyRoom + ?Sized> Replay<'r, T> {
             gap: None,
             links,
             only: None,
+            renumbers: !messages.starts_with(&recording.about().messages),
         })
     }
 
@@ -203,7 +210,7 @@ impl<'r, T: AnyRoom + ?Sized> Replay<'r, T> {
         loop {
             match self.step(None)? {
                 Some(Step::Input(..)) => {}
-                Some(Step::Same(_)) => summary.compared += 1,
+                Some(Step::Same(_)) => summary.compared += u64::from(self.is_comparable),
                 Some(Step::Gap(position, why)) => summary.gaps.push((position, why.to_owned())),
                 Some(Step::Differs(difference)) => {
                     let first = summary.difference.get_or_insert(difference.clone());
@@ -320,9 +327,13 @@ impl<'r, T: AnyRoom + ?Sized> Replay<'r, T> {
         match entry {
             Entry::Input(at, mut input) => {
                 let answers = self.answers(&mut cursor)?;
-                if let Input::Join(entrant) = &mut input {
-                    self.links += 1;
-                    entrant.to_mut().link = Link(self.links);
+                match &mut input {
+                    Input::Join(entrant) => {
+                        self.links += 1;
+                        entrant.to_mut().link = Link(self.links);
+                    }
+                    Input::Message { message, .. } if self.renumbers => self.renumber(message),
+                    _ => {}
                 }
                 let step = input.clone();
                 let mut out = Host { answers, question: 0, out };
@@ -336,6 +347,15 @@ impl<'r, T: AnyRoom + ?Sized> Replay<'r, T> {
             }
             Entry::Hash(hash) => Ok(self.compare(hash, None)),
             Entry::Answer(..) => Err(self.invalid("an answer of the host follows no input".into())),
+        }
+    }
+
+    /// Gives a message its name, by the number that it had.
+    fn renumber(&self, message: &mut MessageRef<'r>) {
+        if let MessageRef::Index(index) = message
+            && let Some(name) = self.recording.about().messages.get(*index as usize)
+        {
+            *message = MessageRef::Name(Cow::Borrowed(name));
         }
     }
 

@@ -74,17 +74,21 @@ pub struct RecorderSettings {
     pub kept_bytes_max: usize,
     /// The number of inputs from one hash to the next; at least 1.
     pub inputs_per_hash: u32,
+    /// The most time from one hash to the next, if inputs come.
+    pub hash_every: Duration,
     /// The time from one keyframe to the next.
     pub keyframe_every: Duration,
 }
 
 impl Default for RecorderSettings {
-    /// Keeps nothing in memory. Each 1,000 inputs have a hash, and each 5 minutes a keyframe.
+    /// Keeps nothing in memory. A hash follows after 1,000 inputs or 5 seconds, and a
+    /// keyframe each 5 minutes.
     fn default() -> Self {
         Self {
             keeps: Duration::ZERO,
             kept_bytes_max: 1 << 20,
             inputs_per_hash: 1_000,
+            hash_every: Duration::from_secs(5),
             keyframe_every: Duration::from_secs(300),
         }
     }
@@ -111,6 +115,7 @@ pub(super) struct Tape {
     entries: Vec<u8>,
     begins: Position,
     until_hash: u32,
+    hash_at: Duration,
     /// There is a keyframe that the next input counts on from.
     has_keyframe: bool,
     keyframe_at: Duration,
@@ -135,6 +140,7 @@ impl Tape {
             entries: Vec::new(),
             begins: Position::default(),
             until_hash: settings.inputs_per_hash,
+            hash_at: Duration::ZERO,
             has_keyframe: false,
             keyframe_at: Duration::ZERO,
             is_too_large: false,
@@ -211,10 +217,7 @@ impl Tape {
         if (self.entries.len() >= BLOCK_BYTES || is_old) && !self.entries.is_empty() {
             self.close_block();
         }
-        if self.entries.is_empty() {
-            self.begins = self.position();
-            self.files.waits();
-        }
+        self.begin_block();
         self.cursor.put(at, input, &mut self.entries);
         self.inputs += 1;
         self.until_hash = self.until_hash.saturating_sub(1);
@@ -245,15 +248,23 @@ impl Tape {
 
     #[inline]
     pub(super) fn wants_hash(&self) -> bool {
-        self.has_keyframe && self.until_hash == 0
+        let is_old = || self.cursor.at.saturating_sub(self.hash_at) >= self.settings.hash_every;
+        self.has_keyframe && (self.until_hash == 0 || is_old())
     }
 
     #[cold]
     pub(super) fn hash(&mut self, hash: Option<u64>) {
-        self.until_hash = self.settings.inputs_per_hash;
-        if let Some(hash) = hash.filter(|_| self.has_keyframe && !self.entries.is_empty()) {
+        let has_inputs = self.until_hash < self.settings.inputs_per_hash;
+        self.hashed(self.cursor.at);
+        if let Some(hash) = hash.filter(|_| self.has_keyframe && has_inputs) {
+            self.begin_block();
             put_hash(hash, &mut self.entries);
         }
+    }
+
+    /// The next hash counts from here.
+    fn hashed(&mut self, at: Duration) {
+        (self.until_hash, self.hash_at) = (self.settings.inputs_per_hash, at);
     }
 
     /// Returns whether the room is to be written whole now, if it can be.
@@ -286,7 +297,16 @@ impl Tape {
         }
         (self.has_keyframe, self.is_too_large) = (true, false);
         self.block(BlockKind::Keyframe, content);
-        self.until_hash = self.settings.inputs_per_hash;
+        self.hashed(at);
+    }
+
+    /// Begins a block of inputs, if none is being written.
+    #[inline]
+    fn begin_block(&mut self) {
+        if self.entries.is_empty() {
+            self.begins = self.position();
+            self.files.waits();
+        }
     }
 
     /// Ends the block of inputs that is being written.

@@ -10,7 +10,7 @@ use super::copies::Copies;
 use super::record::Record;
 use crate::core::RoomCore;
 use crate::recording::{Recording, Replay};
-use crate::{AnyRoom as _, Room};
+use crate::{AnyRoom as _, Room, Thaw, schema};
 
 impl<R: Room + Default> Sim<R> {
     /// Runs a recorded room to the end of its recording, from where it goes on: a recorded case
@@ -43,10 +43,11 @@ impl<R: Room + Default> Sim<R> {
 
     fn replay_bytes(bytes: &[u8]) -> Result<Self, String> {
         let recording = Recording::read(bytes).map_err(|error| error.to_string())?;
-        let mut replay = Replay::<RoomCore<R>>::with(&recording, |thaw| {
-            RoomCore::thaw_with(thaw, Tracking::On).map(Box::new)
-        })
-        .map_err(|error| error.to_string())?;
+        let messages = schema::<R>().messages.into_iter();
+        let messages: Vec<_> = messages.map(|message| message.name.into_owned()).collect();
+        let thaw = |thaw: Thaw<'_>| RoomCore::thaw_with(thaw, Tracking::On).map(Box::new);
+        let mut replay = Replay::<RoomCore<R>>::with(&recording, thaw, &messages)
+            .map_err(|error| error.to_string())?;
         let mut out = Record::default();
         while replay.step(Some(&mut out)).map_err(|error| error.to_string())?.is_some() {}
         let (position, links) = (replay.position(), replay.links());

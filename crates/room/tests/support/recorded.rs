@@ -7,9 +7,10 @@ use playfield_room::recording::{
     About, BlockKind, Files, Recorder, RecorderSettings, RecordingWriter, Why,
 };
 
-/// The files of a recorder, in the order in which they were begun.
+/// The files of a recorder, in the order in which they were begun, and the names of messages that
+/// they have.
 #[derive(Clone, Default)]
-pub(crate) struct Recorded(Arc<Mutex<Vec<File>>>);
+pub(crate) struct Recorded(Arc<Mutex<Vec<File>>>, pub(crate) Arc<[String]>);
 
 struct File {
     writer: RecordingWriter,
@@ -44,6 +45,7 @@ impl Files for Recorded {
             build: "tests".into(),
             unix_ms: 1,
             why: why.to_string(),
+            messages: Arc::clone(&self.1),
         };
         let mut bytes = Vec::new();
         let writer = RecordingWriter::begin(&about, &mut bytes);

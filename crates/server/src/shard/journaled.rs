@@ -159,6 +159,7 @@ impl Journaled {
             room_id: id.to_string(),
             key,
             fingerprint: room_type.fingerprint,
+            messages: Arc::clone(&room_type.messages),
             build: self.journal.build().to_owned(),
             ..About::default()
         };

@@ -41,6 +41,7 @@ pub(crate) fn room_type(name: &str) -> RoomType {
         name: name.into(),
         fingerprint: 7,
         schema: "{\"fingerprint\":7}".into(),
+        messages: MESSAGES.map(str::to_owned).into(),
         saved: || Type::Unit,
         settings,
         rust_type: TypeId::of::<TestRoom>(),

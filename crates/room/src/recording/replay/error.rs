@@ -83,7 +83,9 @@ impl fmt::Display for ReplayError {
                 write!(f, "the recording begins at tick {first}, after tick {tick}")
             }
             Self::NoTick { tick, last: Some(last), .. } => {
-                write!(f, "the recording ends at tick {last}, before tick {tick}")
+                write!(f, "the recording ends at tick {last}, before tick {tick}")?;
+                // The room may have no ticks.
+                if *last == 0 { f.write_str(": seek an input instead") } else { Ok(()) }
             }
             Self::Missing { tick, why } => {
                 write!(f, "the inputs around tick {tick} are missing: {why}")
