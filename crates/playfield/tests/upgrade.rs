@@ -15,6 +15,8 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use playfield::axum::extract::Path;
+use playfield::client::RoomNumber;
+use playfield::client::session::{ClientConfig, Event, Session, Transport};
 use playfield::prelude::*;
 use playfield::{Config, LevelFilter, NodeHandle, SelfSigned, Server, Upgrade, client};
 
@@ -52,6 +54,13 @@ struct Counted {
     number: u64,
 }
 
+/// The reply has this many bytes.
+#[derive(Message)]
+#[reply(String)]
+struct Fill {
+    bytes: u32,
+}
+
 /// The reply comes when all that was counted is on disk.
 #[derive(Message)]
 #[reply(())]
@@ -61,7 +70,7 @@ struct Save;
 struct Saved(Deferred<Save>);
 
 #[room(
-    messages(Count, Save),
+    messages(Count, Save, Fill),
     events(Counted),
     internal(Saved),
     tick_hz = 20,
@@ -87,6 +96,12 @@ impl Handle<Count> for Ledger {
         let executed = *executed;
         cx.emit(&Counted { bot, number });
         Ok(executed)
+    }
+}
+
+impl Handle<Fill> for Ledger {
+    fn handle(&mut self, fill: Fill, _: &Player, _: &mut Context<Self>) -> Result<String> {
+        Ok("x".repeat(fill.bytes as usize))
     }
 }
 
@@ -678,5 +693,85 @@ fn the_match_goes_on_over_tls_and_the_console_is_found_where_it_was() {
     bots.end();
     for path in [certificate, key] {
         std::fs::remove_file(path).unwrap();
+    }
+}
+
+/// A client that sends and reads what the test says.
+struct Manual {
+    stream: TcpStream,
+    session: Session,
+    room: Option<RoomNumber>,
+    /// The sizes of the replies so far.
+    replies: Vec<usize>,
+}
+
+impl Manual {
+    fn join(node: &Node) -> Self {
+        let stream = TcpStream::connect(&node.address).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        let session = Session::new(ClientConfig::new(Transport::Native)).unwrap();
+        let mut client = Self { stream, session, room: None, replies: Vec::new() };
+        client.flush();
+        client.read_until(|client| client.session.is_welcomed());
+        client.session.join_or_create_by_key("ledger", "manual", &[]).unwrap();
+        client.flush();
+        client.read_until(|client| client.room.is_some());
+        client
+    }
+
+    /// The bytes of a request.
+    fn request(&mut self, message: u32, payload: &impl Data) -> Vec<u8> {
+        let (mut body, mut out) = (Vec::new(), Vec::new());
+        payload.encode(&mut body);
+        self.session.request(self.room.unwrap(), message, &body).unwrap();
+        self.session.take_output(&mut out);
+        out
+    }
+
+    fn flush(&mut self) {
+        let mut out = Vec::new();
+        self.session.take_output(&mut out);
+        self.stream.write_all(&out).unwrap();
+    }
+
+    fn read_until(&mut self, is_done: impl Fn(&Self) -> bool) {
+        let mut buffer = vec![0; 1 << 16];
+        while !is_done(self) {
+            let bytes = self.stream.read(&mut buffer).unwrap();
+            assert!(bytes > 0, "the connection goes on");
+            self.session.received(&buffer[..bytes]);
+            while let Some(event) = self.session.poll_event() {
+                match event {
+                    Event::Joined(joined) => self.room = Some(joined.room),
+                    Event::Reply(reply) => self.replies.push(reply.payload.len()),
+                    _ => {}
+                }
+            }
+            self.flush();
+        }
+    }
+}
+
+/// Megabytes wait for it, requests wait that were not read or not handled, and one is half sent.
+#[test]
+fn the_connection_of_a_client_that_does_not_read_goes_on_over_upgrades() {
+    const FILLS: usize = 100;
+    let mut node = Node::start();
+    let mut client = Manual::join(&node);
+    for number in 1..=3 {
+        for _ in 0..FILLS {
+            let bytes = client.request(2, &Fill { bytes: 30_000 });
+            client.stream.write_all(&bytes).unwrap();
+        }
+        let bytes = client.request(0, &Count { bot: 1, number });
+        let (half, rest) = bytes.split_at(bytes.len() / 2);
+        client.stream.write_all(half).unwrap();
+        let answer = node.upgrade("node");
+        assert!(answer.starts_with("done "), "{answer}");
+        client.stream.write_all(rest).unwrap();
+        client.read_until(|client| client.replies.len() > FILLS);
+        let replies = std::mem::take(&mut client.replies);
+        assert!(replies[..FILLS].iter().all(|bytes| *bytes > 30_000), "{replies:?}");
+        assert_eq!(replies[FILLS..].len(), 1);
     }
 }
