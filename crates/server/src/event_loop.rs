@@ -229,7 +229,7 @@ pub(crate) struct EventLoop {
     gate_stage: Stage,
     /// The connections that another process is handed.
     passed: Vec<ConnectionKey>,
-    /// Those whose output it writes.
+    /// The connections whose output that process writes.
     held_back: Vec<ConnectionKey>,
     /// The connections of another process that go on here, until it lets go of them.
     passed_on: Vec<PassedOn>,
