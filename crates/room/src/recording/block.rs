@@ -158,7 +158,9 @@ impl<'a> Blocks<'a> {
     /// After a fault, goes on at the next block whose head is whole; false if no block follows.
     pub fn skip_fault(&mut self) -> bool {
         let Some(fault_at) = self.fault_at.take() else { return false };
-        let is_next = |at: usize| Head::read(&self.bytes[at..]).filter(|it| it.number > self.next);
+        // The damaged block itself may have a whole head.
+        let follows = |at, number| number > self.next || at > fault_at && number == self.next;
+        let is_next = |at: usize| Head::read(&self.bytes[at..]).filter(|it| follows(at, it.number));
         let found =
             self.bytes[fault_at..].windows(MAGIC.len()).enumerate().find_map(|(after, window)| {
                 let at = fault_at + after;
