@@ -218,6 +218,10 @@ impl Shard {
             self.host.deliver(&mut below!(self), seat.room, seat.member, message, payload, request);
             return;
         }
+        if self.host.takes_at_once(&mut self.outbound, &self.env, seat) {
+            self.host.deliver(&mut below!(self), seat.room, seat.member, message, payload, request);
+            return;
+        }
         let message = match message {
             MessageRef::Index(index) => MessageRef::Index(*index),
             MessageRef::Name(name) => MessageRef::Name(Cow::Borrowed(name)),

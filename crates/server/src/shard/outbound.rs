@@ -165,6 +165,13 @@ impl Outbound {
         if is_stalled { None } else { self.outgoing[inputs].pop_front() }
     }
 
+    /// Returns whether sessions of this shard have said something to its journaled rooms that
+    /// waits, or has to.
+    pub(in crate::shard) fn has_input(&self) -> bool {
+        let is_stalled = self.journaled.as_ref().is_none_or(|journaled| journaled.is_stalled());
+        is_stalled || !self.outgoing[usize::from(self.lanes.inputs())].is_empty()
+    }
+
     /// Takes the next piece of mail of journaled rooms for this shard that need not wait any more.
     /// That for other shards goes on.
     pub(in crate::shard) fn next_released(&mut self, own: u16) -> Option<ShardMail> {

@@ -9,10 +9,12 @@ use playfield_wire::server::{self, ServerMessage};
 use playfield_wire::{ErrorCode, Format, RequestNumber};
 
 use crate::addresses::AddressName;
+use crate::shard::env::Env;
 use crate::shard::frames::ToSession;
 use crate::shard::keys::{MemberKey, RoomKey, Seat};
 use crate::shard::mail::Act;
 use crate::shard::mail::member::{Farewell, ResumeCopy, ToMember};
+use crate::shard::outbound::Outbound;
 use crate::shard::rooms::delivery::HostedRoomOutput;
 use crate::shard::rooms::host::{Below, RoomHost};
 use crate::shard::rooms::link::{MemberLink, RemoteLink};
@@ -226,6 +228,22 @@ impl RoomHost {
         }
         self.perform(below, room, key, act);
         self.note_done(below, room, key);
+    }
+
+    /// Returns whether a message for this seat need not go by a lane: the room is journaled and of
+    /// this shard, and nothing that comes before the message waits.
+    pub(in crate::shard) fn takes_at_once(
+        &mut self,
+        outbound: &mut Outbound,
+        env: &Env,
+        seat: Seat,
+    ) -> bool {
+        if seat.shard != outbound.lanes.inputs() || outbound.has_input() {
+            return false;
+        }
+        let high_bytes = env.node.config.limits.session.outbox_bytes.high;
+        self.remote_link(seat.room, seat.member)
+            .is_some_and(|link| !link.is_loaded(high_bytes) && link.waiting.is_empty())
     }
 
     /// Does what members elsewhere asked for, and what waits until their clients have read more.
