@@ -15,7 +15,7 @@ pub const RECORDED_PAYLOAD_BYTES_MAX: usize = 4096;
 pub struct Recorded {
     /// Counts from 1 while the room is recorded.
     pub number: u64,
-    /// When it was: by the node's clock, or in a [replay](super::Playback) by the room's.
+    /// When it was: by the node's clock, or in a [replay](super::Replay) by the room's.
     pub at: Duration,
     /// The player who sent it, or for whom it is.
     pub player: PlayerId,
