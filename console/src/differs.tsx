@@ -26,7 +26,7 @@ export function FirstDifference({ file, room, facts, go }: FirstDifferenceProps)
         setDifference(found.difference ?? null);
         setUntil(found.until);
       },
-      // What is asked for next says why.
+      // The next request says why.
       () => {},
     );
     return () => void (isOver = true);

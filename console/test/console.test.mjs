@@ -283,7 +283,7 @@ test("a recording shows any moment, who did what, and what a player saw", async 
   assert.equal(await slider.inputValue(), await slider.getAttribute("min"));
   await tab.getByRole("button", { name: "Play", exact: true }).click();
   await tab.getByRole("button", { name: "Pause" }).waitFor();
-  // It ends by itself.
+  // The fork ends by itself.
   await tab.getByRole("button", { name: "Play", exact: true }).waitFor();
   assert.equal(await value(state), "15");
   check();

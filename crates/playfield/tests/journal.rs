@@ -83,7 +83,7 @@ fn node() {
     let Ok(store) = std::env::var("PLAYFIELD_TEST_STORE") else { return };
     let mut config = Config { listen: ([127, 0, 0, 1], 0).into(), shards: 2, ..Config::default() };
     config.log = LevelFilter::Warn;
-    // Many files, of which most can go.
+    // Many files: most can go.
     config.journal.file_bytes = 65_536;
     if let Ok(settings) = std::env::var("PLAYFIELD_TEST_SETTINGS") {
         for (name, value) in settings.lines().filter_map(|line| line.split_once('=')) {
@@ -200,7 +200,7 @@ impl Drop for Node {
     }
 }
 
-/// What a bot knows for sure: it was answered, or shown.
+/// The facts that a bot knows for sure: they were answered, or shown.
 #[derive(Default)]
 struct Known {
     /// By bot of its room, the greatest count.
@@ -474,7 +474,7 @@ fn nothing_is_answered_while_the_disk_is_full_and_all_goes_on_after_that() {
     let mut file = std::fs::File::create(&ballast).unwrap();
     while file.write_all(&[0; 512]).is_ok() {}
     drop(file);
-    // What was written until then is answered, and no more.
+    // Only that which was written until then is answered.
     let by = Instant::now() + PATIENCE;
     let mut last = (world.answered.load(Ordering::Relaxed), Instant::now());
     while last.1.elapsed() < Duration::from_secs(2) {

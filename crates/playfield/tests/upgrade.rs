@@ -622,7 +622,7 @@ fn what_was_answered_over_http_is_in_the_room_whichever_process_has_it() {
     assert!(added.is_some_and(|added| added > answered), "{added:?} with {answered} before");
 }
 
-/// The requests of each process are its own: whoever asked the one before is gone.
+/// The requests of each process are its own: those who asked the one before are gone.
 #[test]
 fn a_reply_owed_to_the_process_before_is_nobody_elses() {
     let mut node = Node::start();

@@ -341,7 +341,8 @@ pub trait AnyRoom: Send {
     /// [unsynced](FrozenWriter::unsynced).
     ///
     /// # Errors
-    /// If it has ended or ends, if it has not opened, or if someone waits for the outcome of a save.
+    /// If it has ended or ends, if it has not opened, or if someone waits for the outcome of a
+    /// save.
     fn capture(&mut self, form: &mut FrozenWriter) -> Result<(), FreezeError> {
         let _ = form;
         Err(FreezeError::Unsupported)

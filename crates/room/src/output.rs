@@ -206,7 +206,7 @@ pub trait RoomOutput {
     /// that caused it. By default that is at once.
     ///
     /// # Errors
-    /// As the method that the output is named for.
+    /// The same as those of the method that the output is named for.
     fn hold(&mut self, held: Held) -> Result<(), Error> {
         match held {
             Held::Publish(publication) => self.publish(publication),

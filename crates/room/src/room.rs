@@ -140,11 +140,12 @@ use crate::{Context, EndReason, LeaveReason, Player, Result};
 /// room that panics is not saved: its last save stays.
 ///
 /// With `durability = journal`, a crash costs nothing that anyone was sent: before a reply, an
-/// event, a patch or mail of the room leaves the node, the inputs that caused it are on disk. After a
-/// crash the room goes on where it was, with its timers and random numbers, by [`moved`](Self::moved);
-/// then its players are [`lost`](Self::lost), who can't come back but join again, and leave when
-/// their grace is over. Background work has been [lost](Context::lost), and requests to other rooms
-/// are answered with an error. A room that panics starts from its last save.
+/// event, a patch or mail of the room leaves the node, the inputs that caused it are on disk. After
+/// a crash the room goes on where it was, with its timers and random numbers, by
+/// [`moved`](Self::moved); then its players are [`lost`](Self::lost), who can't come back but join
+/// again, and leave when their grace is over. Background work has been [lost](Context::lost), and
+/// requests to other rooms are answered with an error. A room that panics starts from its last
+/// save.
 ///
 /// A save has the state alone: no players, timers or background work, and no
 /// [skipped](State#skipped-fields) fields.

@@ -363,7 +363,7 @@ fn a_moment_behind_damage_is_shown_and_one_in_it_is_refused() {
         begin(last.inputs).state,
         run(&whole, &counters(), &of(last.inputs)).begin.unwrap().state
     );
-    // What leads over the damage has a gap.
+    // A way over the damage has a gap.
     let over = ExcerptOf { before: 3, ..of(found.inputs + 1) };
     let error = Excerpt::run(&damaged, &counters(), &over, &mut || true);
     assert!(error.is_err() || error.unwrap().frames.iter().any(|frame| frame.gap.is_some()));

@@ -115,7 +115,7 @@ fn check(journal: &Journal, known: &[Known]) -> Result<(), TestCaseError> {
     let room_type = RoomType::of::<Park>("test");
     for (room, (hash, has_ended)) in (0..).zip(known) {
         let Some((_, recording)) = journal.rooms().find(|(number, _)| *number == room) else {
-            // It has not been called, or has ended without having been written.
+            // The room has not been called, or has ended without having been written.
             continue;
         };
         if journal.damage(room).is_some() {

@@ -157,13 +157,13 @@ impl Decoder {
         keeps_nothing && inflate.is_none() && early.is_none()
     }
 
-    /// Appends the unfinished message, if there is one, as frames by which it could have come so far.
-    /// A new decoder with the same limits and compression that reads them goes on exactly as this
-    /// one: a connection can move to another process as bytes.
+    /// Appends the unfinished message, if there is one, as frames by which it could have come so
+    /// far. A new decoder with the same limits and compression that reads them goes on exactly as
+    /// this one: a connection can move to another process as bytes.
     ///
     /// Returns `false` and appends nothing where frames can't tell the state: within a compressed
-    /// message, where messages may refer to earlier ones, where fragments are passed on, and after a
-    /// Close frame or an error.
+    /// message, where messages may refer to earlier ones, where fragments are passed on, and after
+    /// a Close frame or an error.
     pub fn encode_unfinished(&self, out: &mut Vec<u8>) -> bool {
         let Self { message, inflate, early: _, limits, role, phase, passes_fragments } = self;
         let takes_over = |inflate: &Inflate| inflate.direction.context_takeover;

@@ -242,7 +242,7 @@ fn end(clients: &mut Fleet<Clients>) {
 struct One {
     /// The number of requests that were answered.
     answered: u64,
-    /// Those of its window.
+    /// The ones in its window.
     of_window: usize,
     asked_at: Option<Instant>,
 }

@@ -264,7 +264,7 @@ fn what_happened_is_found_and_who_did_it() {
         answer["found"]["input"].as_u64()
     };
     let first = of.ok("")["first"]["input"].as_u64().unwrap();
-    // What was kept in memory begins with Ann's join.
+    // The part kept in memory begins with Ann's join.
     let anns = found(&format!("for=input&from={first}")).unwrap();
     let join = found(&format!("for=input&from={anns}")).unwrap();
     let shown = of.ok(&format!("/frames?input={join}&before=1&count=0"));
@@ -403,7 +403,7 @@ fn a_fork_goes_on_from_a_moment_as_a_room_of_its_own() {
     assert_eq!(shown["metadata"]["fork"], json!(format!("{file} input {input}")));
     assert_eq!((&shown["private"], &shown["players"]), (&json!(true), &json!(2)));
     assert_eq!(shown["seats"][0]["connected"], json!(false));
-    // It plays on: its ticks follow, and nobody has drawn a card since.
+    // The fork plays on: its ticks follow, and nobody has drawn a card since.
     assert!(shown["state"]["tick"].as_u64() >= state["tick"].as_u64(), "{shown}");
     assert_eq!(shown["state"]["players"], state["players"]);
     runtime().block_on(async {

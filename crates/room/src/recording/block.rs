@@ -189,7 +189,7 @@ impl<'a> Blocks<'a> {
         if kind & DEFLATED == 0 {
             first.extend(&body[..length.min(body.len())]);
         } else {
-            // It may end within the body; what came until then counts.
+            // The stream may end within the body; what came until then counts.
             let _ = DeflateDecoder::new(body).take(length as u64).read_to_end(&mut first);
         }
         Some((kind & !DEFLATED, first))

@@ -123,7 +123,7 @@ impl Excerpt {
         };
         let mut left = of.frames;
         while this.begin.is_some() {
-            // What leads to the moment is whole.
+            // The inputs up to the moment are whole.
             if playback.position().inputs >= inputs {
                 if left == 0 || taker.bytes >= of.bytes || !has_time() {
                     break;

@@ -113,7 +113,7 @@ pub struct JournalFault {
     pub file: String,
     /// The fault, and its place.
     pub error: BlockError,
-    /// Whether blocks that were acknowledged are lost with it.
+    /// Acknowledged blocks are lost with it, so it is not the torn end of a file.
     pub is_damage: bool,
     why: Option<String>,
 }
@@ -222,7 +222,7 @@ impl Journal {
         let mut reader = Reader::new(&block.content);
         let number = reader.varint()?;
         if self.last.is_some_and(|last| number <= last) {
-            // It is the same as in the file before, which could not be written on.
+            // The block is the same as in the file before, which could not be written on.
             return Ok(());
         }
         self.follow(number, block, file);

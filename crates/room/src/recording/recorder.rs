@@ -32,7 +32,7 @@ pub struct Recorder {
     tick: u64,
     /// Nothing has been called yet.
     is_new: bool,
-    /// It notes the inputs in a journal.
+    /// The inputs go into a journal.
     journal: Option<Box<Journaling>>,
 }
 

@@ -29,9 +29,9 @@ pub enum RecoveredRoom {
     /// A [frozen room](crate::frozen), without the work that was in flight, to which the host may
     /// add its parts.
     Open(FrozenWriter),
-    /// It was ending, and this is its save.
+    /// The room was ending, and this is its save.
     Ending(Vec<u8>),
-    /// It had ended, and was saved.
+    /// The room had ended, and was saved.
     Ended,
 }
 

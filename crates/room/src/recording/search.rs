@@ -72,7 +72,7 @@ impl Search {
                 return Ok(Found::At(playback.position()));
             }
             let until = match self.wanted {
-                // It goes on from where the room was the same.
+                // The replay goes on from where the room was the same.
                 Wanted::Difference => playback.same_until,
                 _ => playback.position().inputs,
             };

@@ -125,7 +125,7 @@ impl EventLoop {
             self.shared.connections.fetch_add(1, Ordering::Relaxed);
             self.place(key, TcpStream::from_std(socket), Layer::Plain);
             self.shard.goes_on(key);
-            // What the old process had not written, and output of rooms meanwhile.
+            // Output that the old process had not written, and that of rooms meanwhile.
             self.writable.push_back(key);
         }
     }

@@ -61,8 +61,8 @@ pub struct RecordingFacts {
 }
 
 impl Operator<'_> {
-    /// The number of files in the folder of recordings whose names contain a text, such as the id of
-    /// a room, and `limit` of them after the first `skip`: the latest first.
+    /// The number of files in the folder of recordings whose names contain a text, such as the id
+    /// of a room, and `limit` of them after the first `skip`: the latest first.
     ///
     /// # Errors
     /// `refused` if recordings have no folder, `internal` if it can't be read.
@@ -78,7 +78,7 @@ impl Operator<'_> {
     /// The facts about a recording.
     ///
     /// # Errors
-    /// As [`excerpt`](Self::excerpt).
+    /// The same as for [`excerpt`](Self::excerpt).
     pub async fn recording(&self, source: RecordingSource) -> Result<RecordingFacts> {
         self.replayed(source, |recording, room_type, bytes| {
             Ok(RecordingFacts {
@@ -113,7 +113,7 @@ impl Operator<'_> {
     /// Searches a recording, for two seconds at most.
     ///
     /// # Errors
-    /// As [`excerpt`](Self::excerpt).
+    /// The same as for [`excerpt`](Self::excerpt).
     pub async fn search_recording(&self, source: RecordingSource, search: Search) -> Result<Found> {
         self.replayed(source, move |recording, room_type, _| {
             let began = Instant::now();
@@ -122,12 +122,12 @@ impl Operator<'_> {
         .await
     }
 
-    /// Forks a recorded room: a [fork](playfield_room::frozen::fork) goes on in this node from where
-    /// the room was after so many inputs. Returns its id.
+    /// Forks a recorded room: a [fork](playfield_room::frozen::fork) goes on in this node from
+    /// where the room was after so many inputs. Returns its id.
     ///
     /// # Errors
-    /// As [`excerpt`](Self::excerpt); `bad_payload`, too, if the room differs there from what was
-    /// recorded, or had ended; `limit` or `busy` if the node takes no more rooms.
+    /// The same as for [`excerpt`](Self::excerpt); `bad_payload`, too, if the room differs there
+    /// from what was recorded, or had ended; `limit` or `busy` if the node takes no more rooms.
     pub async fn fork_recording(&self, source: RecordingSource, inputs: u64) -> Result<String> {
         let mut random = [0; 10];
         getrandom::fill(&mut random).expect("the system's random source worked at the start");

@@ -244,7 +244,7 @@ impl Writer {
             return Err(error);
         }
         if let Err(error) = open.file.sync_data() {
-            // What the system has of the file is not known any more.
+            // The content of the file on disk is not known any more.
             self.open = None;
             return Err(error);
         }

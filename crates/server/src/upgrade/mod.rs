@@ -18,8 +18,8 @@
 //! Until `serves` the old process has all that it had, and goes on if anything else comes: a
 //! refusal, the end of the new process, or nothing in time.
 //!
-//! A connection is passed on if it is plain, with all that is under way. Its client notices nothing.
-//! All others end as lost connections do.
+//! A connection is passed on if it is plain, with all that is under way. Its client notices
+//! nothing. All others end as lost connections do.
 
 #[cfg(target_os = "linux")]
 mod channel;

@@ -64,8 +64,8 @@ impl Successor {
         }
     }
 
-    /// Says that this process is ready, and waits for all that is to go on here. The old process has
-    /// given up what only one can have then.
+    /// Says that this process is ready, and waits for all that is to go on here. The old process
+    /// has given up what only one can have then.
     ///
     /// # Errors
     /// If the old process goes on, or is gone.

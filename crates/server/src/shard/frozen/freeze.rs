@@ -117,9 +117,9 @@ impl Shard {
         self.apply_effects();
     }
 
-    /// Returns the rooms that were [written](Self::freeze_rooms), and all sessions whose connections
-    /// are passed on or that outlive them. `pass` is asked for each connection that may be passed on, in the order
-    /// of the sessions, and returns whether it is.
+    /// Returns the rooms that were [written](Self::freeze_rooms), and all sessions whose
+    /// connections are passed on or that outlive them. `pass` is asked for each connection that may
+    /// be passed on, in the order of the sessions, and returns whether it is.
     ///
     /// # Errors
     /// The room that can't be frozen, and why.

@@ -89,7 +89,8 @@ pub(crate) enum ShardMail {
     Held { room: RoomId, held: Held },
     /// Of a journaled room, to its own shard: background work may begin.
     Begin(oneshot::Sender<()>),
-    /// Of a journaled room, to its own shard: the request from outside with this number is answered.
+    /// Of a journaled room, to its own shard: the request from outside with this number is
+    /// answered.
     Answer { answers: u64, answer: Result<Vec<u8>, Error> },
 }
 

@@ -485,7 +485,8 @@ impl World {
         client
     }
 
-    /// Turns a connection into a WebSocket with an offer to compress messages, which the node takes.
+    /// Turns a connection into a WebSocket with an offer to compress messages, which the node
+    /// takes.
     pub(super) fn upgrade_deflating(&mut self, client: Client, format: Format) {
         let head =
             self.upgrade_with(client, format, "Sec-WebSocket-Extensions: permessage-deflate\r\n");

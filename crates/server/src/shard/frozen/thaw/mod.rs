@@ -143,8 +143,8 @@ fn thaw_rooms(
     Ok(seated)
 }
 
-/// Tells sessions their seats. Of a room that is not here any more, a session hears that it has left
-/// it.
+/// Tells sessions their seats. Of a room that is not here any more, a session hears that it has
+/// left it.
 fn seat(shards: &mut [Shard], seated: Vec<Seated>, places: &Places) {
     for Seated { shard, connection, number, seat } in seated {
         let shard = &mut shards[usize::from(shard)];
