@@ -36,7 +36,7 @@ const COLUMNS: &[Column] = &[
     ("found", "found"),
     ("false alarms", "false_alarms"),
     ("messages", "messages"),
-    ("seconds", "seconds"),
+    ("seconds", "took_s"),
     ("verified", "verified"),
 ];
 
@@ -154,7 +154,7 @@ impl Total {
             .with("found", self.found)
             .with("false_alarms", self.false_alarms)
             .with("messages", self.messages)
-            .measured("seconds", self.seconds)
+            .measured("took_s", self.seconds)
             .with("verified", self.found == self.planted && self.false_alarms == 0)
     }
 }
