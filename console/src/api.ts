@@ -69,7 +69,7 @@ export interface InspectedRoom extends Summary {
   tick_hz: number;
   sync_hz: number;
   load: Load;
-  /** Whether it is recorded in a file; `null` if it can't be. */
+  /** True while the room is recorded in a file; `null` if it can't be. */
   recording: boolean | null;
   seats: Seat[];
   state: Json;
@@ -152,7 +152,7 @@ export interface Frame extends Position {
   view_changes: Change[];
   gap: string | null;
   error: boolean;
-  /** The errors that no player was told. */
+  /** Errors that reached no player. */
   unheard: string[];
   /** If they are others than before. */
   seats?: Seat[];
@@ -174,7 +174,7 @@ export interface Change {
   new?: Json;
 }
 
-/** Where a room differs from what was recorded. */
+/** The place where a room differs from its recording. */
 export interface Difference {
   same_until: Position;
   position: Position;

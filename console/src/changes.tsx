@@ -1,4 +1,4 @@
-/** What changed: places, old and new values. */
+/** The changes: places, old and new values. */
 
 import type { Change, Json } from "./api.js";
 import { pointer } from "./excerpt.js";

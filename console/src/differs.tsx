@@ -1,4 +1,4 @@
-/** Where this build does otherwise than the one that recorded a room. */
+/** The place where this build differs from the one that recorded a room. */
 
 import { useEffect, useState } from "preact/hooks";
 

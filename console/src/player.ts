@@ -9,7 +9,7 @@ import { type Step, stepsOf } from "./excerpt.js";
 const BEFORE = 20,
   BEHIND = 60,
   PLAYED = 200;
-/** As many steps are kept behind the present one while it plays. */
+/** The number of steps kept behind the present one during playback. */
 const KEPT = 100;
 /** More are asked for when fewer than these are left. */
 const LEFT_MIN = 60;
@@ -28,7 +28,7 @@ interface Shown {
 
 const NOTHING: Shown = { steps: [], place: 0, isExact: true, isOver: false };
 
-/** What plays it, and the moment that is shown. */
+/** The player of the recording, and the moment that is shown. */
 export type Player = ReturnType<typeof usePlayer>;
 
 export function usePlayer(
@@ -148,7 +148,7 @@ export function usePlayer(
   const play = (plays: boolean): void => {
     setSaid("");
     setPlaying(plays);
-    // What follows is shown input by input again.
+    // The rest is shown input by input again.
     if (!plays && present) void load({ input: present.input });
   };
 

@@ -22,7 +22,7 @@ const SPEEDS = [0.25, 1, 4, 16, 64];
 interface RecordingProps {
   file: string;
   room: string;
-  /** Where to begin, and whose view to show: from the address. */
+  /** The first moment and the view to show, from the address. */
   input: number | null;
   seen: number | null;
 }

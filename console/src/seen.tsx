@@ -1,4 +1,4 @@
-/** What a player saw at a step of a recording, and was sent. */
+/** The view of a player at a step of a recording, and the messages sent to them. */
 
 import { marksOf, type Step } from "./excerpt.js";
 import type { Schema } from "./schema.js";

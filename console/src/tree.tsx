@@ -27,7 +27,7 @@ interface TreeProps {
   type?: Type | undefined;
   label: string;
   policies?: boolean;
-  /** What is marked, instead of what has just changed. */
+  /** The marked places, instead of the latest changes. */
   marks?: Marks | undefined;
 }
 

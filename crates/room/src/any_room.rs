@@ -382,7 +382,7 @@ pub trait AnyRoom: Send {
     /// [`Room::moved`](crate::Room::moved). A room that has not opened ends.
     ///
     /// # Errors
-    /// As [`freeze`](Self::freeze): `moved` may have begun work again.
+    /// The same as [`freeze`](Self::freeze): `moved` may have begun work again.
     fn freeze_after(
         &mut self,
         at: Duration,

@@ -88,7 +88,7 @@ pub struct Frame {
     pub gap: Option<String>,
     /// A handler refused something, or the room failed.
     pub has_error: bool,
-    /// The errors that no player was told: of joins and of internal messages.
+    /// Errors that reached no player: from joins and internal messages.
     pub unheard: Vec<String>,
     /// The players after it, if they are others or others are connected.
     pub players: Option<Vec<Player>>,

@@ -16,7 +16,7 @@
 //! | `Inputs` | the position, and entries: inputs, hashes, the host's answers |
 //! | `Gap` | why the inputs up to the next keyframe are missing |
 //! | `End` | why the recording ends; a recording without it was cut |
-//! | `Segment` | of a journal: which part of which journal the file is |
+//! | `Segment` | in a journal: the head of a file, with its place in the journal |
 //! | `Rooms` | of a journal: the number of the block in the whole journal, and sections, each with the number of a room, a kind, a length, and the content of a block of that kind |
 //! | `Host` | of a journal: facts that the host has about the room, before each keyframe |
 //!

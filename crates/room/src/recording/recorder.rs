@@ -283,7 +283,7 @@ impl Recorder {
         true
     }
 
-    /// The output of a call that is no input.
+    /// The output of a call that is not recorded.
     fn tap<'a>(&'a mut self, out: &'a mut dyn RoomOutput) -> (&'a mut dyn AnyRoom, Tap<'a>) {
         let Self { room, tape, journal, .. } = self;
         (&mut **room, Tap { tape, out, question: 0, holds: journal.is_some() })

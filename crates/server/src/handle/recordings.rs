@@ -23,7 +23,7 @@ use crate::shard::mail::ShardMail;
 const WAIT: Duration = Duration::from_secs(5);
 /// The time for which frames are taken, beside that of getting to the first.
 const FRAMES_WITHIN: Duration = Duration::from_secs(1);
-/// The time for which a recording is searched, before the asker is told how far that was.
+/// The most time that one search takes. Its answer says how far it got.
 const SEARCH_WITHIN: Duration = Duration::from_secs(2);
 
 /// The link of players who are not connected.

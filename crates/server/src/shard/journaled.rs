@@ -24,7 +24,7 @@ pub(crate) struct Block {
     /// Its number in the whole journal.
     pub(crate) number: u64,
     pub(crate) sections: Vec<u8>,
-    /// It begins a file.
+    /// Set if the block begins a file.
     pub(crate) begins_file: bool,
 }
 
@@ -78,7 +78,7 @@ impl Lanes {
     }
 }
 
-/// What the rooms of a shard have noted since the last block.
+/// The notes of a shard's rooms since the last block.
 #[derive(Default)]
 struct Notes {
     sections: Vec<u8>,
@@ -88,7 +88,7 @@ struct Notes {
 
 /// Mail that waits for a block.
 struct Waiting {
-    /// It may leave when so many blocks are durable.
+    /// The number of durable blocks at which it may leave.
     blocks: u64,
     shard: u16,
     mail: VecDeque<ShardMail>,

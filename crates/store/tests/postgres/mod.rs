@@ -61,7 +61,7 @@ fn what_was_accepted_is_written_before_another_process_takes_over() {
         assert_eq!(opened.save.unwrap().bytes, vec![round; 3_000_000]);
         assert_eq!(wait(saved), Ok(()));
     }
-    // It says if it can't.
+    // The store reports a failure.
     let fence = wait(store.open("town", "1")).unwrap().fence;
     server.kill();
     let waits = store.save_and_wait("town", "1", fence, vec![9]);

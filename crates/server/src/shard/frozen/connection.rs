@@ -86,7 +86,7 @@ impl Shard {
             return false;
         };
         let is_here = session.resumption.as_ref().is_none_or(Resumption::is_here);
-        // What it has said to its rooms is done.
+        // Its messages to its rooms are handled.
         let is_settled = |room: &SessionRoom| room.leaving.is_none() && room.acts == 0;
         // Subscriptions end with a connection, whose client subscribes again.
         let has_channels = session.extras().is_some_and(|extras| extras.channels.is_some());

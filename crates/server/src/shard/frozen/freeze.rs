@@ -278,7 +278,7 @@ impl RoomHost {
             return Err(FreezeError::Ended);
         }
         if let Some(hosted) = self.rooms.get_mut(key) {
-            // It counts as one of its rate, so that all copies are of the same version again.
+            // This sync counts as a regular one, so that all copies are of the same version again.
             hosted.regular_syncs += 1;
         }
         let mut frozen = Ok(());

@@ -33,7 +33,7 @@ thread_local! {
 enum Speed {
     /// Each look finds one block more that is durable.
     Lags,
-    /// What is durable says the test. Only tills are journaled.
+    /// The test says what is durable. Only tills are journaled.
     Held,
 }
 
@@ -274,7 +274,7 @@ fn a_room_whose_journal_stands_still_is_not_called_and_goes_on_with_it() {
     add(&mut world, client, 1, 1);
     world.wait(1_100);
     assert_eq!(HANDLED.get(), before + 1);
-    // The client is told so, or its messages wait.
+    // The client gets an error, or its messages wait.
     for request in 2..5 {
         add(&mut world, client, request, 1);
     }

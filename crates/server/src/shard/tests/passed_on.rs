@@ -14,7 +14,7 @@ use super::world::{Client, World};
 const PACKED: Format = Format::Packed;
 const ROOM: RoomNumber = RoomNumber(1);
 
-/// Repeats what it is told.
+/// Echoes each message.
 #[derive(State, Default)]
 struct Echo {
     said: u32,
