@@ -1,7 +1,7 @@
 //! A set that tracks its changes.
 
 use std::borrow::Borrow;
-use std::collections::btree_map::Keys;
+use std::collections::btree_map::{IntoKeys, Keys};
 use std::fmt;
 
 use playfield_wire::DecodeError;
@@ -102,6 +102,38 @@ impl<K> DoubleEndedIterator for Iter<'_, K> {
 }
 
 impl<K> ExactSizeIterator for Iter<'_, K> {}
+
+/// The elements of a [`Set`] that was taken apart, in order.
+pub struct IntoIter<K>(IntoKeys<K, u32>);
+
+impl<K> Iterator for IntoIter<K> {
+    type Item = K;
+
+    fn next(&mut self) -> Option<K> {
+        self.0.next()
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        self.0.size_hint()
+    }
+}
+
+impl<K> DoubleEndedIterator for IntoIter<K> {
+    fn next_back(&mut self) -> Option<K> {
+        self.0.next_back()
+    }
+}
+
+impl<K> ExactSizeIterator for IntoIter<K> {}
+
+impl<K: Key> IntoIterator for Set<K> {
+    type Item = K;
+    type IntoIter = IntoIter<K>;
+
+    fn into_iter(self) -> IntoIter<K> {
+        IntoIter(self.map.into_index_keys())
+    }
+}
 
 impl<'a, K: Key> IntoIterator for &'a Set<K> {
     type Item = &'a K;

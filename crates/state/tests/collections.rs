@@ -53,6 +53,30 @@ fn for_loops_take_collections_by_reference() {
 }
 
 #[test]
+fn for_loops_take_collections_by_value() {
+    let mut map = map(&[(30, "c"), (10, "a"), (40, "d")]);
+    map.remove(&10);
+    map.insert(20, "b".into());
+    let set = Set::from_iter(["c".to_owned(), "a".to_owned()]);
+    let (mut entries, mut elements) = (Vec::new(), Vec::<String>::new());
+    for (key, value) in map.clone() {
+        entries.push((key, value));
+    }
+    for element in set.clone() {
+        elements.push(element);
+    }
+    assert_eq!(entries, [(20, "b".to_owned()), (30, "c".into()), (40, "d".into())]);
+    assert_eq!(elements, ["a", "c"]);
+
+    let (mut entries, mut elements) = (map.into_iter(), set.into_iter());
+    assert_eq!((entries.len(), elements.len()), (3, 2));
+    assert_eq!(entries.next_back(), Some((40, "d".into())));
+    assert_eq!(entries.next(), Some((20, "b".into())));
+    assert_eq!(entries.collect::<Vec<_>>(), [(30, "c".into())]);
+    assert_eq!(elements.next_back().as_deref(), Some("c"));
+}
+
+#[test]
 fn what_a_mutable_loop_changes_is_sent() {
     #[derive(State, Default)]
     struct Table {

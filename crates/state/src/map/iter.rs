@@ -1,6 +1,6 @@
 //! Iterators over maps.
 
-use std::collections::btree_map::{Keys, Values};
+use std::collections::btree_map::{IntoKeys, IntoValues, Keys, Values};
 use std::iter::Flatten;
 
 use super::{Entry, Map};
@@ -61,6 +61,41 @@ impl<'a, K, V> Iterator for IterMut<'a, K, V> {
     }
 }
 
+/// The entries of a [`Map`] with their keys, in the order of these.
+pub struct IntoIter<K, V> {
+    places: IntoValues<K, u32>,
+    entries: Vec<Option<Entry<K, V>>>,
+}
+
+impl<K, V> IntoIter<K, V> {
+    fn take(&mut self, place: u32) -> Option<(K, V)> {
+        let entry = self.entries[place as usize].take();
+        entry.map(|entry| (entry.key, entry.value))
+    }
+}
+
+impl<K, V> Iterator for IntoIter<K, V> {
+    type Item = (K, V);
+
+    fn next(&mut self) -> Option<(K, V)> {
+        let place = self.places.next()?;
+        self.take(place)
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        self.places.size_hint()
+    }
+}
+
+impl<K, V> DoubleEndedIterator for IntoIter<K, V> {
+    fn next_back(&mut self) -> Option<(K, V)> {
+        let place = self.places.next_back()?;
+        self.take(place)
+    }
+}
+
+impl<K, V> ExactSizeIterator for IntoIter<K, V> {}
+
 impl<K: Key, V> Map<K, V> {
     /// All entries, in the order of their keys.
     pub fn iter(&self) -> Iter<'_, K, V> {
@@ -69,6 +104,10 @@ impl<K: Key, V> Map<K, V> {
 
     pub(crate) fn index_keys(&self) -> Keys<'_, K, u32> {
         self.index.keys()
+    }
+
+    pub(crate) fn into_index_keys(self) -> IntoKeys<K, u32> {
+        self.index.into_keys()
     }
 
     /// All entries, in the order of their keys, with the values borrowed mutably. Every entry counts
@@ -80,6 +119,17 @@ impl<K: Key, V> Map<K, V> {
     }
 }
 
+/// Iterates in the order of the keys.
+impl<K: Key, V> IntoIterator for Map<K, V> {
+    type Item = (K, V);
+    type IntoIter = IntoIter<K, V>;
+
+    fn into_iter(self) -> IntoIter<K, V> {
+        IntoIter { places: self.index.into_values(), entries: self.entries }
+    }
+}
+
+/// Iterates like [`Map::iter`].
 impl<'a, K: Key, V> IntoIterator for &'a Map<K, V> {
     type Item = (&'a K, &'a V);
     type IntoIter = Iter<'a, K, V>;

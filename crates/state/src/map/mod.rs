@@ -42,6 +42,13 @@ pub const MAP_SLOTS_MAX: usize = 1 << 20;
 /// *scores.get_or_default("Ann".to_owned()) += 3;
 /// scores.get_or_insert_with("Bob".to_owned(), || 10);
 /// assert_eq!(scores.values().copied().collect::<Vec<_>>(), [3, 10]);
+/// for (_, score) in &mut scores {
+///     *score += 1;
+/// }
+/// for (name, score) in &scores {
+///     println!("{name}: {score}");
+/// }
+/// assert_eq!(scores.into_iter().collect::<Vec<_>>(), [("Ann".into(), 4), ("Bob".into(), 11)]);
 /// ```
 pub struct Map<K, V> {
     index: BTreeMap<K, u32>,
