@@ -7,7 +7,8 @@ use std::time::Duration;
 use playfield_state::saved_as_json;
 
 use super::find::{Reader, compared};
-use super::log::{Log, Receiver, Settled, Transcript};
+use super::log::{Log, Settled};
+use super::transcript::{Receiver, Transcript};
 use super::{LeakKind, Run};
 use crate::Room;
 use crate::sim::Sim;

@@ -10,7 +10,8 @@ use playfield_wire::schema::RoomSchema;
 use playfield_wire::tree::read_value;
 use serde_json::{Value, json};
 
-use super::log::{Asked, Entry, Moment, Sent, Transcript};
+use super::log::Moment;
+use super::transcript::{Asked, Entry, Sent, Transcript};
 use super::{Difference, LeakKind};
 use crate::{Error, Payload};
 

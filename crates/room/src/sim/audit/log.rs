@@ -9,8 +9,9 @@ use playfield_wire::RequestNumber;
 use playfield_wire::tree::read_value;
 use serde_json::{Value, json};
 
+use super::transcript::{Asked, Entry, Receiver, Sent, Transcript};
 use crate::core::RoomCore;
-use crate::{AnyRoom, Error, Link, Mail, NewRoom, Payload, Publication, Push, Room, RoomSummary};
+use crate::{AnyRoom, Error, Link, Mail, NewRoom, Publication, Push, Room, RoomSummary};
 
 /// The most bytes of saves that are kept of one run, to name the field that differs.
 const SAVES_BYTES_MAX: usize = 64 << 20;
@@ -56,72 +57,6 @@ pub(in crate::sim) enum By {
     Time,
     /// The test, for all that no player can see of the world outside the room.
     Test,
-}
-
-/// A party that is sent something.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Receiver {
-    /// A player, or someone who wants to join.
-    Link(u64),
-    /// Whoever lists rooms.
-    Listing,
-    Channel(String),
-    Devices(String),
-    /// Another room. No player sees this.
-    Room(String),
-}
-
-/// All that one party is sent.
-#[derive(Default)]
-pub(super) struct Transcript {
-    /// The display name of a player.
-    pub(super) name: String,
-    pub(super) player: Option<PlayerId>,
-    pub(super) entries: Vec<Entry>,
-    /// The number of the player's own inputs.
-    own: u32,
-    /// Waits while the player's connection is cut.
-    held: Option<Vec<Entry>>,
-}
-
-/// A message to a party.
-pub(super) struct Entry {
-    pub(super) moment: Moment,
-    /// The number of the receiver's own inputs before.
-    pub(super) own: u32,
-    /// The number of inputs before, whoever gave them.
-    pub(super) input: usize,
-    pub(super) sent: Sent,
-}
-
-/// The input that caused an entry need not be the same, since not everyone sees it.
-impl PartialEq for Entry {
-    fn eq(&self, other: &Self) -> bool {
-        (self.moment, self.own, &self.sent) == (other.moment, other.own, &other.sent)
-    }
-}
-
-#[derive(Clone, Debug, PartialEq)]
-pub(super) enum Sent {
-    Joined(PlayerId),
-    Refused(Error),
-    Removed(Error),
-    Body { format: Format, is_snapshot: bool, bytes: Vec<u8> },
-    Event { index: u32, format: Format, bytes: Vec<u8> },
-    Reply { asked: Asked, format: Format, bytes: Vec<u8> },
-    Error { asked: Option<Asked>, message: Option<u32>, error: Error },
-    Listing(Value),
-    Created(Value),
-    Payload(Payload),
-    Mail { name: String, bytes: Vec<u8> },
-}
-
-/// A request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Asked {
-    /// Its number among the player's inputs.
-    pub(super) own: u32,
-    pub(super) message: u32,
 }
 
 /// The room after an input, or after a step of time.

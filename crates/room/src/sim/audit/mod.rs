@@ -5,6 +5,7 @@ mod find;
 mod inputs;
 mod log;
 mod report;
+mod transcript;
 
 use std::any::Any;
 use std::collections::BTreeSet;
@@ -14,10 +15,11 @@ use playfield_state::PlayerId;
 
 pub use self::determinism::Divergence;
 use self::find::Reader;
+use self::log::Input;
 pub(super) use self::log::{By, Log};
-use self::log::{Input, Receiver, Transcript};
 use self::report::Void;
 pub use self::report::{AuditReport, Difference, Leak, LeakKind};
+use self::transcript::{Receiver, Transcript};
 use super::Sim;
 use crate::Room;
 
@@ -213,19 +215,6 @@ impl Audit {
 impl AuditReport {
     fn void(why: Void) -> Self {
         Self { leaks: Vec::new(), void: Some(why), runs: 0, inputs: 0, messages: 0 }
-    }
-}
-
-impl Receiver {
-    fn describe(&self, transcript: &Transcript) -> String {
-        match (self, transcript.player) {
-            (Self::Link(_), Some(player)) => format!("{} (player {player})", transcript.name),
-            (Self::Link(_), None) => format!("{}, who wants to join", transcript.name),
-            (Self::Listing, _) => "whoever lists rooms".to_owned(),
-            (Self::Channel(channel), _) => format!("the channel {channel:?}"),
-            (Self::Devices(of), _) => format!("the devices {of}"),
-            (Self::Room(id), _) => format!("the room {id:?}"),
-        }
     }
 }
 
