@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime};
 
-use playfield_room::sim::{AuditReport, Difference, LeakKind, Sim};
+use playfield_room::sim::{AuditReport, Difference, LeakKind, Refusals, Sim};
 use playfield_room::{
     Context, Handle, InternalMessage, Mail, Message, On, Player, PlayerId, Result, Room, room,
 };
@@ -244,6 +244,33 @@ fn an_audit_that_proves_nothing_fails() {
     assert!(alone.contains("nobody was sent anything"), "{alone}");
     let one = Sim::<Den>::audit([7], |sim, secret| sim.room_mut().secret = *secret);
     assert!(one.to_string().contains("fewer than two secrets"), "{one}");
+}
+
+#[test]
+fn refused_inputs_are_named_with_their_counts() {
+    let report = Sim::<Den>::audit([7, 9], |sim, secret| {
+        let ann = sim.join("Ann").unwrap();
+        sim.may_see(ann);
+        sim.room_mut().secret = *secret;
+        let bob = sim.join("Bob").unwrap();
+        for name in ["Cid", "Dan", "Eve", "Fay"] {
+            let _ = sim.join(name);
+        }
+        for tell in [Tell::Error, Tell::Nothing, Tell::Error] {
+            let _ = sim.request(ann, tell);
+        }
+        sim.leave(bob);
+        sim.request(bob, Tell::Nothing).unwrap_err();
+    });
+    let counts = |of: &Refusals| (of.name.clone(), of.refused, of.given);
+    let counted: Vec<_> = report.refusals().iter().map(counts).collect();
+    assert_eq!(counted, [("join".to_owned(), 2, 6), ("Tell".to_owned(), 3, 4)], "{report}");
+    report.assert_silent();
+    let text = report.to_string();
+    assert!(text.starts_with("no leak: ") && text.contains("inputs\nThe room refused "), "{text}");
+    assert!(text.contains("\n- join: 2 of 6, the first with room_full"), "{text}");
+    assert!(text.ends_with("\n- Tell: 3 of 4, the first with refused: it is not 7"), "{text}");
+    assert_eq!(told(&Tell::Nothing).refusals(), []);
 }
 
 #[test]

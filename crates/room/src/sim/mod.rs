@@ -17,7 +17,7 @@ use std::time::Duration;
 use playfield_state::{Data, Format, LoadError, PlayerId, Tracking};
 
 use self::audit::By;
-pub use self::audit::{AuditReport, Difference, Divergence, Leak, LeakKind};
+pub use self::audit::{AuditReport, Difference, Divergence, Leak, LeakKind, Refusals};
 use self::copies::Copies;
 pub use self::players::Requested;
 use self::record::Record;

@@ -444,6 +444,10 @@ impl<R: Room + Default> Sim<R> {
         request: Option<RequestNumber>,
     ) {
         self.log_message(player, index, payload, request);
+        if !self.players.contains_key(&player) || self.core.is_closed() {
+            let why = self.why_no_answer(player);
+            self.out.log(|log| log.unheard(index, &why));
+        }
         self.core.message(self.now, player, reference, payload, request, &mut self.out);
         self.follow_up();
     }

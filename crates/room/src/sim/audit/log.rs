@@ -9,6 +9,7 @@ use playfield_wire::RequestNumber;
 use playfield_wire::tree::read_value;
 use serde_json::{Value, json};
 
+use super::refusals::{Kind, Refusals, Tally};
 use super::transcript::{Asked, Entry, Receiver, Sent, Transcript};
 use crate::core::RoomCore;
 use crate::{AnyRoom, Error, Link, Mail, NewRoom, Publication, Push, Room, RoomSummary};
@@ -31,6 +32,7 @@ pub(in crate::sim) struct Log {
     asked: BTreeMap<RequestNumber, Asked>,
     /// The message that is being handled.
     message: Option<u32>,
+    tally: Tally,
 }
 
 /// A time in a room.
@@ -85,11 +87,16 @@ impl Log {
             moment: Moment::default(),
             asked: BTreeMap::new(),
             message: None,
+            tally: Tally::default(),
         }
     }
 
     pub(super) fn inputs(&self) -> &[Input] {
         &self.inputs
+    }
+
+    pub(super) fn refusals(&self) -> Vec<Refusals> {
+        self.tally.refusals(|message| self.message_name(message).to_owned())
     }
 
     pub(super) fn states(&self) -> &[Settled] {
@@ -155,10 +162,16 @@ impl Log {
         request: Option<RequestNumber>,
     ) {
         self.message = Some(message);
+        self.tally.give(Kind::Message(message));
         if let Some((link, request)) = link.zip(request) {
             let own = self.transcript(Receiver::Link(link.0)).own;
             self.asked.insert(request, Asked { own, message });
         }
+    }
+
+    /// The message that was just logged came from a player who is not in the room.
+    pub(in crate::sim) fn unheard(&mut self, message: u32, why: &Error) {
+        self.tally.refuse(Kind::Message(message), why);
     }
 
     /// Notes the room as it is after the last step, and begins the next one.
@@ -189,6 +202,7 @@ impl Log {
 
     /// Someone wants to join.
     pub(in crate::sim) fn entrant(&mut self, link: Link, name: &str) {
+        self.tally.give(Kind::Join);
         name.clone_into(&mut self.transcript(Receiver::Link(link.0)).name);
     }
 
@@ -199,6 +213,7 @@ impl Log {
 
     /// A refusal to join. The link receives nothing else.
     pub(in crate::sim) fn refused(&mut self, link: Link, why: &Error) {
+        self.tally.refuse(Kind::Join, why);
         self.transcript(Receiver::Link(link.0)).entries.clear();
         self.send_to(link, Sent::Refused(why.clone()));
     }
@@ -241,6 +256,9 @@ impl Log {
     ) {
         let asked = request.and_then(|request| self.asked.remove(&request));
         let message = asked.map(|asked| asked.message).or(self.message);
+        if let Some(message) = message {
+            self.tally.refuse(Kind::Message(message), error);
+        }
         self.send_to(link, Sent::Error { asked, message, error: error.clone() });
     }
 

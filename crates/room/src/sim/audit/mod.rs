@@ -4,6 +4,7 @@ mod determinism;
 mod find;
 mod inputs;
 mod log;
+mod refusals;
 mod report;
 mod transcript;
 
@@ -17,6 +18,7 @@ pub use self::determinism::Divergence;
 use self::find::Reader;
 use self::log::Input;
 pub(super) use self::log::{By, Log};
+pub use self::refusals::Refusals;
 use self::report::Void;
 pub use self::report::{AuditReport, Difference, Leak, LeakKind};
 use self::transcript::{Receiver, Transcript};
@@ -93,13 +95,13 @@ impl<R: Room + Default> Sim<R> {
         let play = |secret: &S| Run::play(create(secret), |sim| drive(sim, secret));
         let (run, again) = (play(&first), play(&first));
         let reader = Reader::new(crate::schema::<R>());
+        let mut report = AuditReport::void(Void::NoEffect);
+        (report.inputs, report.refusals) = (run.log.inputs().len(), run.log.refusals());
         if let Some(divergence) = determinism::divergence(&reader, [&run.log, &again.log]) {
-            return AuditReport::void(Void::Divergence(divergence));
+            return AuditReport { void: Some(Void::Divergence(divergence)), ..report };
         }
         drop(again);
-        let report = AuditReport::void(Void::NoEffect);
         let mut audit = Audit { reader, report, has_audience_only: true };
-        audit.report.inputs = run.log.inputs().len();
         let (mut runs, mut panic) = (1, None);
         for (number, secret) in secrets.enumerate() {
             let mut other = play(&secret);
@@ -214,7 +216,8 @@ impl Audit {
 
 impl AuditReport {
     fn void(why: Void) -> Self {
-        Self { leaks: Vec::new(), void: Some(why), runs: 0, inputs: 0, messages: 0 }
+        let (leaks, refusals) = (Vec::new(), Vec::new());
+        Self { leaks, void: Some(why), runs: 0, inputs: 0, messages: 0, refusals }
     }
 }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use playfield_state::PlayerId;
 
-use super::Divergence;
+use super::{Divergence, Refusals};
 
 /// The result of [`Sim::audit`](crate::sim::Sim::audit).
 #[derive(Clone, Debug)]
@@ -16,6 +16,7 @@ pub struct AuditReport {
     pub(super) runs: usize,
     pub(super) inputs: usize,
     pub(super) messages: usize,
+    pub(super) refusals: Vec<Refusals>,
 }
 
 /// The reason why an audit proves nothing.
@@ -125,6 +126,13 @@ impl AuditReport {
         self.messages
     }
 
+    /// The kinds of inputs of which the room refused some. Of a refused input only the refusal was
+    /// compared, so an audit with many of them proves little.
+    #[must_use]
+    pub fn refusals(&self) -> &[Refusals] {
+        &self.refusals
+    }
+
     /// Ends a test.
     ///
     /// # Panics
@@ -139,19 +147,24 @@ impl AuditReport {
 
 impl fmt::Display for AuditReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { leaks, runs, inputs, messages, void } = self;
-        if leaks.is_empty() {
-            if let Some(void) = void {
-                return write!(f, "the audit proves nothing: {void}");
-            }
-            return write!(
+        let Self { leaks, runs, inputs, messages, void, refusals } = self;
+        match (&leaks[..], void) {
+            ([], Some(void)) => write!(f, "the audit proves nothing: {void}")?,
+            ([], None) => write!(
                 f,
                 "no leak: {messages} messages are equal in {runs} runs of {inputs} inputs"
-            );
+            )?,
+            _ => {
+                let depend = if leaks.len() == 1 { "place depends" } else { "places depend" };
+                let count = leaks.len();
+                write!(f, "{count} {depend} on the secret and can be seen without a right to:")?;
+                leaks.iter().try_for_each(|leak| write!(f, "\n- {leak}"))?;
+            }
         }
-        let plural = if leaks.len() == 1 { "place depends" } else { "places depend" };
-        write!(f, "{} {plural} on the secret and can be seen without a right to:", leaks.len())?;
-        leaks.iter().try_for_each(|leak| write!(f, "\n- {leak}"))
+        if !refusals.is_empty() {
+            f.write_str("\nThe room refused these inputs, so only the refusals were compared:")?;
+        }
+        refusals.iter().try_for_each(|refusals| write!(f, "\n- {refusals}"))
     }
 }
 
