@@ -7,6 +7,7 @@ pub(crate) mod keys;
 mod lateness;
 mod listing;
 mod open;
+mod plan;
 #[cfg(test)]
 mod properties;
 mod rooms;
@@ -18,18 +19,17 @@ use std::slice;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use playfield_room::{Error, METADATA_BYTES_MAX, METADATA_MAX, RoomSummary};
+use playfield_room::{Error, RoomSummary};
 use playfield_wire::{ErrorCode, excerpt};
 
 use crate::memory::shrink_map;
-use crate::node::Node;
 use crate::room_id::RoomId;
-use crate::shard::mail::join::RoomSpec;
 use crate::sought::Sought;
 use busy::BusyShards;
 use index::Index;
 pub use listing::RoomOrder;
 pub(crate) use listing::{Listing, Overview};
+pub(crate) use plan::{Choice, Kept, Place, Plan};
 
 use keys::{Key, Keys};
 use lateness::Latenesses;
@@ -71,62 +71,6 @@ struct Listed {
     summary: RoomSummary,
     /// Seats reserved for players who are about to join.
     reserved: u32,
-}
-
-/// The location and type of a room.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Place {
-    pub(crate) room_type: u16,
-    pub(crate) shard: u16,
-}
-
-/// A room that comes from another process.
-pub(crate) struct Kept {
-    pub(crate) room_type: u16,
-    pub(crate) shard: u16,
-    pub(crate) key: Option<Key>,
-    /// The values of its criteria.
-    pub(crate) criteria: Box<[u8]>,
-    pub(crate) waiting_max: u32,
-    pub(crate) summary: RoomSummary,
-}
-
-/// A room chosen for a player, with a reserved seat.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Choice {
-    pub(crate) id: RoomId,
-    pub(crate) shard: u16,
-    /// Whether it was just registered, and must be created.
-    pub(crate) new: bool,
-}
-
-/// A room to be created.
-pub(crate) struct Plan {
-    pub(crate) id: RoomId,
-    pub(crate) room_type: u16,
-    pub(crate) key: Option<Key>,
-    /// The values of its criteria.
-    pub(crate) criteria: Vec<u8>,
-    /// The number of seats that are reserved in it from the beginning.
-    pub(crate) seats: u32,
-    /// The number of joins that may wait for its end, when it ends, to get the next room with its
-    /// key.
-    pub(crate) waiting_max: u32,
-    pub(crate) capacity: u32,
-    pub(crate) private: bool,
-    /// The shard that gets it, unless another one has less load.
-    pub(crate) shard: u16,
-}
-
-impl Plan {
-    /// The room of this specification, with a seat for its first player.
-    pub(crate) fn new(node: &Node, id: RoomId, spec: &RoomSpec, shard: u16) -> Self {
-        let settings = &node.room_types[usize::from(spec.room_type)].settings;
-        let (capacity, waiting_max) = (settings.capacity, settings.joins_waiting_max);
-        let RoomSpec { room_type, ref key, ref criteria, private, .. } = *spec;
-        let (key, criteria) = (key.clone(), criteria.clone());
-        Self { id, room_type, key, criteria, seats: 1, waiting_max, capacity, private, shard }
-    }
 }
 
 impl Directory {
@@ -365,7 +309,7 @@ impl Directory {
         filter: &[(impl AsRef<str>, impl AsRef<str>)],
         limit: usize,
     ) -> Vec<Listing> {
-        let Some(filter) = possible(filter) else { return Vec::new() };
+        let Some(filter) = listing::possible(filter) else { return Vec::new() };
         let inner = self.lock();
         let types = match room_type {
             None => inner.listed.as_slice(),
@@ -433,26 +377,6 @@ impl Directory {
         // panic.
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-/// The pairs of a filter, ordered and each once; `None` if no room has so many, or so long ones. A
-/// client may ask for thousands: that takes no memory and little time.
-fn possible(filter: &[(impl AsRef<str>, impl AsRef<str>)]) -> Option<Vec<(&str, &str)>> {
-    let mut pairs = Vec::new();
-    for (name, value) in filter {
-        let pair = (name.as_ref(), value.as_ref());
-        if pair.0.len().max(pair.1.len()) > METADATA_BYTES_MAX {
-            return None;
-        }
-        if !pairs.contains(&pair) {
-            if pairs.len() == METADATA_MAX {
-                return None;
-            }
-            pairs.push(pair);
-        }
-    }
-    pairs.sort_unstable();
-    Some(pairs)
 }
 
 fn no_room_with(key: &str) -> Error {

@@ -1,6 +1,6 @@
 //! Rooms in the lists of clients and of operators.
 
-use playfield_room::RoomSummary;
+use playfield_room::{METADATA_BYTES_MAX, METADATA_MAX, RoomSummary};
 
 use super::Listed;
 use crate::room_id::RoomId;
@@ -48,4 +48,24 @@ impl Listed {
             || summary.key.as_deref().is_some_and(|key| text.is_in(key))
             || summary.metadata.iter().any(|(key, value)| text.is(key) || text.is_in(value))
     }
+}
+
+/// The pairs of a filter, ordered and each once; `None` if no room has so many, or so long ones. A
+/// client may ask for thousands: that takes no memory and little time.
+pub(super) fn possible(filter: &[(impl AsRef<str>, impl AsRef<str>)]) -> Option<Vec<(&str, &str)>> {
+    let mut pairs = Vec::new();
+    for (name, value) in filter {
+        let pair = (name.as_ref(), value.as_ref());
+        if pair.0.len().max(pair.1.len()) > METADATA_BYTES_MAX {
+            return None;
+        }
+        if !pairs.contains(&pair) {
+            if pairs.len() == METADATA_MAX {
+                return None;
+            }
+            pairs.push(pair);
+        }
+    }
+    pairs.sort_unstable();
+    Some(pairs)
 }
