@@ -2,6 +2,7 @@
 //! address opens sessions, joins, creates rooms and uses channels. Shards ask when a connection
 //! comes or goes, and before work that costs the whole node something, but not for each message.
 
+mod pace;
 mod tally;
 #[cfg(test)]
 mod tests;
@@ -15,6 +16,8 @@ use std::time::Duration;
 use playfield_room::Error;
 use playfield_state::Data;
 
+use pace::PACES;
+pub(crate) use pace::Pace;
 pub(crate) use tally::{BytesHeld, Crowded, RequestUnderWay, Tally};
 
 use crate::channel::Creator;
@@ -26,8 +29,6 @@ use crate::shard::allowance::{Allowance, Rate};
 
 /// Rates by address are per minute: after a quiet minute an address has its full burst again.
 const MEMORY: Duration = Duration::from_secs(60);
-/// The number of rates of an address: one for each [`Pace`].
-const PACES: usize = 6;
 /// With fewer addresses, none is forgotten.
 const SWEEP_MIN: usize = 1024;
 /// There are more by one in this many, at least, before some are forgotten again: going through all
@@ -105,23 +106,6 @@ pub(crate) struct AddressRates {
     left: Vec<[u64; 2]>,
 }
 
-/// An action that an address may do only at a limited rate.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Pace {
-    /// Open a session.
-    Session,
-    /// Come back to a session, with a token of this node.
-    Resume,
-    /// Ask to join a room.
-    Join,
-    /// Create a room.
-    Room,
-    /// Ask for a key that no room has.
-    MissedKey,
-    /// Use a channel that may have to be created.
-    Channel,
-}
-
 impl Addresses {
     /// The limits of these settings.
     pub(crate) fn new(config: &Config) -> Arc<Self> {
@@ -131,15 +115,6 @@ impl Addresses {
 
     /// The same, where clients may make the node hold so much memory, in bytes.
     pub(crate) fn with_memory(config: &Config, memory_max: usize) -> Arc<Self> {
-        let rate = |setting, limit| Rate::new(setting, limit).of_address();
-        let rates = [
-            rate("limits.address.sessions", config.limits.address.sessions),
-            rate("limits.address.resumes", config.limits.address.resumes),
-            rate("limits.address.joins", config.limits.address.joins),
-            rate("limits.address.rooms_created", config.limits.address.rooms_created),
-            rate("limits.address.keys_missed", config.limits.address.keys_missed),
-            rate("limits.address.channels_opened", config.limits.address.channels_opened),
-        ];
         let shared = Shared {
             connections_max: config.limits.connections.per_address,
             handshakes_max: config.limits.handshakes.total,
@@ -150,7 +125,7 @@ impl Addresses {
             history_of_one_max: config.limits.history_bytes.per_address,
             bytes_max: memory_max,
             bytes_of_one_max: config.limits.memory.per_address,
-            rates,
+            rates: pace::rates(config),
             handshakes: AtomicUsize::new(0),
             bytes: AtomicUsize::new(0),
         };
