@@ -3,6 +3,7 @@
 import { useState } from "preact/hooks";
 
 import * as api from "./api.js";
+import { Find } from "./find.js";
 import { Heading } from "./heading.js";
 import { usePolled, useSettled } from "./hooks.js";
 import { bytes, span } from "./units.js";
@@ -36,15 +37,7 @@ export function Recordings({ find: first }: { find: string }) {
         </p>
       </div>
       <form class="filter" onSubmit={(event) => event.preventDefault()}>
-        <label class="find">
-          Find{" "}
-          <input
-            type="search"
-            placeholder="room type or room"
-            value={text}
-            onInput={(event) => setText(event.currentTarget.value)}
-          />
-        </label>
+        <Find placeholder="room type or room" value={text} change={setText} />
       </form>
       {value && value.count === 0 && (
         <p class="dim">

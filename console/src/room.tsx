@@ -6,6 +6,7 @@ import * as api from "./api.js";
 import { RoomCharts } from "./charts.js";
 import { Confirm } from "./confirm.js";
 import { ValueForm } from "./fields.js";
+import { Find } from "./find.js";
 import { Heading } from "./heading.js";
 import { useFocusKept, usePolled } from "./hooks.js";
 import { Profile } from "./profile.js";
@@ -320,15 +321,7 @@ function Messages({ messages, schema }: { messages: api.Message[]; schema: Schem
   return (
     <section aria-label="Messages">
       <h2>Messages</h2>
-      <label>
-        Find{" "}
-        <input
-          type="search"
-          placeholder="player, name or value"
-          value={find}
-          onInput={(event) => setFind(event.currentTarget.value)}
-        />
-      </label>
+      <Find placeholder="player, name or value" value={find} change={setFind} />
       {lines.length === 0 && (
         <p class="dim">{messages.length ? "No message fits." : "None since this page was opened."}</p>
       )}

@@ -4,6 +4,7 @@ import { useRef, useState } from "preact/hooks";
 
 import * as api from "./api.js";
 import { Charts, type Sample } from "./charts.js";
+import { Find } from "./find.js";
 import { Heading } from "./heading.js";
 import { useFocusKept, useMedia, usePolled, useSettled } from "./hooks.js";
 import { bytes, duration, lateness, parts, total } from "./units.js";
@@ -82,15 +83,11 @@ export function Rooms({ types, samples }: RoomsProps) {
       </div>
       <Charts samples={samples} />
       <form class="filter" onSubmit={(event) => event.preventDefault()}>
-        <label class="find">
-          Find{" "}
-          <input
-            type="search"
-            placeholder="room, key, metadata, player or user"
-            value={query.find}
-            onInput={(event) => change({ find: event.currentTarget.value })}
-          />
-        </label>
+        <Find
+          placeholder="room, key, metadata, player or user"
+          value={query.find}
+          change={(find) => change({ find })}
+        />
         <label>
           Type{" "}
           <select

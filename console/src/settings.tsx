@@ -3,6 +3,7 @@
 import { useState } from "preact/hooks";
 
 import type { Overview } from "./api.js";
+import { Find } from "./find.js";
 import { Heading } from "./heading.js";
 
 export function Settings({ node }: { node: Overview | null }) {
@@ -72,14 +73,7 @@ function InForce({ node }: { node: Overview }) {
     <>
       <h2>In force</h2>
       <form class="filter" onSubmit={(event) => event.preventDefault()}>
-        <label class="find">
-          Find{" "}
-          <input
-            type="search"
-            value={find}
-            onInput={(event) => setFind(event.currentTarget.value)}
-          />
-        </label>
+        <Find value={find} change={setFind} />
         <label>
           <input
             type="checkbox"
