@@ -17,6 +17,7 @@ pub(crate) mod tables;
 pub(crate) mod ticks;
 pub(crate) mod tls;
 pub(crate) mod visits;
+pub(crate) mod windows;
 
 pub(crate) use playfield_measure::machine;
 

@@ -14,19 +14,20 @@ use playfield_room::{
     RoomType, Thaw, room,
 };
 use playfield_state::Map;
+use playfield_wire::RequestNumber;
 use playfield_wire::client::{self, ClientMessage};
-use playfield_wire::message::MessageRef;
-use playfield_wire::server::{self, ServerMessage};
-use playfield_wire::{RequestNumber, RoomNumber};
+use playfield_wire::server::ServerMessage;
 
-use crate::harness::dialogue::{Dialogue, FORMAT, Frame, Transport};
-use crate::harness::fleet::{Fleet, Links, Script, wrong};
+use crate::harness::Side;
+use crate::harness::dialogue::{Dialogue, FORMAT, Transport, varint};
+use crate::harness::fleet::Fleet;
 use crate::harness::machine::{DRIVER_CORE, pin};
 use crate::harness::options::{Suite, options};
 use crate::harness::process::{Role, Server, Words, node_for, serve};
 use crate::harness::report::{Column, Record, Report};
 use crate::harness::source::Source;
 use crate::harness::stats::Samples;
+use crate::harness::windows::{self, Answers, Windows};
 
 options! {
     Options {
@@ -57,9 +58,6 @@ the same blocks. Each answer is compared, and all that was answered is looked fo
 
 pub(crate) const ROLE: Role = Role { name: "journal", log: "error", serve: host };
 
-/// The number of each client's room.
-const ROOM: RoomNumber = RoomNumber(1);
-const OPENING_MAX: usize = 64;
 /// The blocks that are written to the disk alone.
 const BARE_BLOCKS: usize = 400;
 
@@ -102,7 +100,7 @@ fn measure(options: &Options, window: usize) -> io::Result<Record> {
     let mut sides = Vec::new();
     for is_journaled in [false, true] {
         let server = start(options, is_journaled, &folder.0)?;
-        let clients = Clients::fleet(options, window, &server, is_journaled)?;
+        let clients = Receipts::connect(options, window, &server, is_journaled)?;
         sides.push((server, clients));
     }
     let (mut rates, mut times) = ([Vec::new(), Vec::new()], [Vec::new(), Vec::new()]);
@@ -113,16 +111,16 @@ fn measure(options: &Options, window: usize) -> io::Result<Record> {
         for turn in 0..2 {
             let side = (turn + round as usize) % 2;
             let (_, clients) = &mut sides[side];
-            clients.script.times.clear();
+            clients.script.answers.times.clear();
             let (answered, began) = (clients.script.answered, Instant::now());
-            begin(clients);
+            clients.begin();
             clients.run(options.time);
             let time = began.elapsed();
             pair[side] = (clients.script.answered - answered) as f64 / time.as_secs_f64();
-            end(clients);
+            clients.end();
             if round > 0 {
                 rates[side].push(pair[side]);
-                let taken = std::mem::take(&mut clients.script.times);
+                let taken = std::mem::take(&mut clients.script.answers.times);
                 times[side].push(Samples::new(taken).percentile(50.0));
             }
         }
@@ -132,8 +130,7 @@ fn measure(options: &Options, window: usize) -> io::Result<Record> {
     }
     let mut is_wrong = options.corrupt_one;
     for (_, clients) in &sides {
-        clients.fault.iter().for_each(|fault| eprintln!("{window} under way: {fault}"));
-        is_wrong |= clients.fault.is_some();
+        is_wrong |= clients.said_fault(&format!("{window} under way"));
     }
     let answered = sides[1].1.script.answered;
     let (kept, blocks) = look(&folder.0)?;
@@ -220,160 +217,66 @@ fn start(options: &Options, is_journaled: bool, folder: &Path) -> io::Result<Ser
     ROLE.start(&[&options.clients, &is_journaled, &folder.display()])
 }
 
-/// Sends the first window of every client.
-fn begin(clients: &mut Fleet<Clients>) {
-    let Fleet { script, links, .. } = clients;
-    script.is_over = false;
-    for client in 0..script.clients.len() {
-        // A lost connection is noticed where it is read.
-        let _ = script.ask(client, links);
-        script.waiting += 1;
-    }
-}
-
-/// Waits for the answers that are missing.
-fn end(clients: &mut Fleet<Clients>) {
-    clients.script.is_over = true;
-    clients.until(|clients, _| clients.waiting == 0);
-}
-
-/// A client.
-#[derive(Clone, Copy, Default)]
-struct One {
-    /// The number of requests that were answered.
-    answered: u64,
-    /// The ones in its window.
-    of_window: usize,
-    asked_at: Option<Instant>,
-}
-
-/// All clients.
-struct Clients {
-    dialogue: Dialogue,
+/// The answers of the rooms: how many requests of the client they have handled.
+struct Receipts {
     per_room: usize,
-    /// The requests of a window.
-    window: usize,
-    asks: Vec<u8>,
-    clients: Vec<One>,
+    /// By client.
+    counts: Vec<usize>,
+    asked_at: Vec<Option<Instant>>,
     /// The times from a window to its last answer, in microseconds.
     times: Vec<f64>,
-    answered: u64,
-    /// The number of clients that wait for answers.
-    waiting: usize,
-    is_over: bool,
 }
 
-impl Clients {
+impl Receipts {
     /// Connects all clients, and has each enter its room.
-    fn fleet(
+    fn connect(
         options: &Options,
         window: usize,
         server: &Server,
         is_journaled: bool,
-    ) -> io::Result<Fleet<Self>> {
+    ) -> io::Result<Fleet<Windows<Self>>> {
+        let Options { clients, per_room, .. } = *options;
+        let (counts, asked_at) = (vec![0; clients], vec![None; clients]);
+        let receipts = Self { per_room, counts, asked_at, times: Vec::new() };
         let dialogue = Dialogue::new(Transport::Tcp);
-        let ask = |at: usize| {
-            dialogue.framed(&ClientMessage::Request(client::Request {
-                room: ROOM,
-                request: RequestNumber(1 + at as u32),
-                message: MessageRef::Index(0),
-                payload: &[7; 8],
-            }))
-        };
-        let clients = Self {
-            dialogue,
-            per_room: options.per_room,
-            window,
-            asks: (0..window).flat_map(ask).collect(),
-            clients: vec![One::default(); options.clients],
-            times: Vec::new(),
-            answered: 0,
-            waiting: 0,
-            is_over: true,
-        };
+        let requests = windows::requests(dialogue, window, |_| vec![7; 8]);
         let source = Source::Network(if is_journaled { 50 } else { 60 });
-        let mut fleet = Fleet::new(clients, server.address, source, None)?;
-        fleet.connect(0..options.clients, OPENING_MAX);
-        Ok(fleet)
-    }
-
-    fn ask(&mut self, client: usize, links: &mut Links) -> io::Result<()> {
-        self.clients[client].asked_at = Some(Instant::now());
-        links.send(client, &self.asks).map(drop)
-    }
-
-    fn hear(&mut self, client: usize, frame: Frame<'_>, links: &mut Links) -> io::Result<()> {
-        let Frame::Message(body) = frame else {
-            return links.send(client, &self.dialogue.reply(&frame, false)).map(drop);
-        };
-        match ServerMessage::decode(FORMAT, body).map_err(io::Error::other)? {
-            ServerMessage::Reply(server::Reply { request, payload }) => {
-                return self.answered(client, request, &payload, links);
-            }
-            ServerMessage::Welcome(_) => {
-                let key = format!("till-{}", client / self.per_room);
-                let join = ClientMessage::JoinOrCreate(client::JoinOrCreate {
-                    request: RequestNumber(1_000),
-                    room_type: "till".into(),
-                    key: Some(key.into()),
-                    options: &[],
-                });
-                links.send(client, &self.dialogue.framed(&join))?;
-            }
-            ServerMessage::Snapshot(_) => links.ready += 1,
-            ServerMessage::Joined(server::Joined { room: ROOM, .. })
-            | ServerMessage::Patch(_)
-            | ServerMessage::Ack(_)
-            | ServerMessage::Check(_) => {}
-            ServerMessage::Ping(server::Ping { nonce }) => {
-                links.send(client, &self.dialogue.pong(nonce))?;
-            }
-            other => return Err(wrong(&format!("not expected now: {other:?}"))),
-        }
-        Ok(())
-    }
-
-    fn answered(
-        &mut self,
-        client: usize,
-        request: RequestNumber,
-        payload: &[u8],
-        links: &mut Links,
-    ) -> io::Result<()> {
-        let one = &mut self.clients[client];
-        one.answered += 1;
-        one.of_window += 1;
-        let expected = crate::harness::dialogue::varint(one.answered as usize);
-        if request.0 as usize != one.of_window || payload != expected {
-            return Err(wrong(&format!("answer {} of a client: {payload:?}", one.answered)));
-        }
-        self.answered += 1;
-        if one.of_window == self.window {
-            one.of_window = 0;
-            let time = one.asked_at.take().map_or(0.0, |at| at.elapsed().as_secs_f64() * 1e6);
-            self.times.push(time);
-            if self.is_over {
-                self.waiting -= 1;
-            } else {
-                self.ask(client, links)?;
-            }
-        }
-        Ok(())
+        Windows::new(receipts, dialogue, requests, window, clients).connect(
+            server,
+            Side::Node,
+            source,
+        )
     }
 }
 
-impl Script for Clients {
-    fn opened(&mut self, client: usize, links: &mut Links) -> io::Result<()> {
-        links.send(client, &self.dialogue.opening(false)).map(drop)
+impl Answers for Receipts {
+    fn join(&self, client: usize) -> ClientMessage<'_> {
+        let key = format!("till-{}", client / self.per_room);
+        ClientMessage::JoinOrCreate(client::JoinOrCreate {
+            request: RequestNumber(1),
+            room_type: "till".into(),
+            key: Some(key.into()),
+            options: &[],
+        })
     }
 
-    fn receive(&mut self, client: usize, input: &mut [u8], links: &mut Links) -> io::Result<usize> {
-        let dialogue = self.dialogue;
-        dialogue.each(input, |frame| self.hear(client, frame, links))
+    fn is_right(&mut self, client: usize, at: usize, body: &[u8]) -> bool {
+        let Ok(ServerMessage::Reply(reply)) = ServerMessage::decode(FORMAT, body) else {
+            return false;
+        };
+        let count = self.counts[client] + 1;
+        let is_right = reply.request == windows::request(at) && reply.payload == varint(count);
+        self.counts[client] += usize::from(is_right);
+        is_right
     }
 
-    fn progress(&self) -> u64 {
-        self.answered
+    fn begins(&mut self, client: usize) {
+        self.asked_at[client] = Some(Instant::now());
+    }
+
+    fn ends(&mut self, client: usize) {
+        let time = self.asked_at[client].take().map_or(0.0, |at| at.elapsed().as_secs_f64() * 1e6);
+        self.times.push(time);
     }
 }
 

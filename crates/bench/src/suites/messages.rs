@@ -12,21 +12,20 @@ use playfield_cli::options::Failure;
 use playfield_derive::State;
 use playfield_room::{Context, Handle, Message, Player, Result, Room, RoomType, room};
 use playfield_state::Bytes;
-use playfield_wire::client::{self, ClientMessage};
-use playfield_wire::message::MessageRef;
-use playfield_wire::server::{self, ServerMessage};
-use playfield_wire::{RequestNumber, RoomNumber};
+use playfield_wire::client::ClientMessage;
+use playfield_wire::server;
 
 use crate::harness::Side;
 use crate::harness::bare::{self, Answer};
-use crate::harness::dialogue::{Dialogue, FORMAT, Frame, Transport, join_or_create, varint};
-use crate::harness::fleet::{Fleet, Links, Script, wrong};
+use crate::harness::dialogue::{Dialogue, FORMAT, Transport, join_or_create, varint};
+use crate::harness::fleet::Fleet;
 use crate::harness::machine::{DRIVER_CORE, pin};
 use crate::harness::options::{Suite, options};
 use crate::harness::process::{Role, Server, Words, node_for, serve};
 use crate::harness::report::{Column, Record, Report};
 use crate::harness::source::Source;
 use crate::harness::stats::Samples;
+use crate::harness::windows::{self, Answers, WINDOW_MAX, Windows};
 
 options! {
     Options {
@@ -79,11 +78,6 @@ pub(crate) const ROLE: Role = Role { name: "messages", log: "error", serve: host
 
 /// The number of a message's bytes that are in its answer.
 const ECHOED: usize = 8;
-/// The largest window: the numbers of its requests all take one byte.
-const WINDOW_MAX: usize = 100;
-/// The number of each client's room.
-const ROOM: RoomNumber = RoomNumber(1);
-const OPENING_MAX: usize = 64;
 
 /// One size and one window.
 #[derive(Clone, Copy, Debug)]
@@ -175,8 +169,8 @@ impl Outcome {
 
 fn measure(case: Case, side: Side, options: &Options) -> io::Result<Outcome> {
     let mut server = case.start(side, 1)?;
-    let mut clients = Clients::fleet(case, &server, side, options.corrupt_one)?;
-    begin(&mut clients);
+    let mut clients = case.connect(&server, side, options.corrupt_one)?;
+    clients.begin();
     // Every client is at its second window, and buffers have their sizes.
     let warm = 2 * (case.clients * case.window) as u64;
     clients.until(|clients, _| clients.answered >= warm);
@@ -185,8 +179,8 @@ fn measure(case: Case, side: Side, options: &Options) -> io::Result<Outcome> {
     let time = began.elapsed();
     let (messages, cpu) =
         (clients.script.answered - answered, server.cpu()?.saturating_sub(before));
-    end(&mut clients);
-    let is_wrong = said(&side, &clients);
+    clients.end();
+    let is_wrong = clients.said_fault(&side);
     Ok(Outcome { messages, time, cpu, is_wrong })
 }
 
@@ -207,20 +201,20 @@ fn measure_requests(options: &RequestsOptions, shards: usize) -> io::Result<Reco
     let (transport, clients) = (Transport::Tcp, options.requests);
     let case = Case { transport, clients, bytes: 100, window: 1 };
     let mut server = case.start(Side::Node, shards)?;
-    let mut clients = Clients::fleet(case, &server, Side::Node, options.corrupt_one)?;
+    let mut clients = case.connect(&server, Side::Node, options.corrupt_one)?;
     // What is used again is there afterwards.
-    begin(&mut clients);
-    end(&mut clients);
+    clients.begin();
+    clients.end();
     let (before, answered) = (server.cpu()?, clients.script.answered);
     let mut rounds = Vec::new();
     for _ in 0..options.rounds {
         let began = Instant::now();
-        begin(&mut clients);
-        end(&mut clients);
+        clients.begin();
+        clients.end();
         rounds.push(began.elapsed().as_secs_f64() * 1e3);
     }
     let cpu = server.cpu()?.saturating_sub(before);
-    let is_wrong = said(&format!("{shards} shards"), &clients);
+    let is_wrong = clients.said_fault(&format!("{shards} shards"));
     let compared = clients.script.answered - answered;
     let expected = options.requests as u64 * u64::from(options.rounds);
     let times = Samples::new(rounds);
@@ -238,47 +232,32 @@ fn measure_requests(options: &RequestsOptions, shards: usize) -> io::Result<Reco
         .with("verified", !is_wrong && compared == expected))
 }
 
-/// Sends the first window of every client.
-fn begin(clients: &mut Fleet<Clients>) {
-    let Fleet { script, links, .. } = clients;
-    script.is_over = false;
-    for client in 0..script.answered_by.len() {
-        // A lost connection is noticed where it is read.
-        let _ = links.send(client, &script.window);
-        script.waiting += 1;
-    }
-}
-
-/// Waits for the answers that are missing.
-fn end(clients: &mut Fleet<Clients>) {
-    clients.script.is_over = true;
-    clients.until(|clients, _| clients.waiting == 0);
-}
-
-/// Says what was wrong. Returns whether anything was.
-fn said(of: &dyn std::fmt::Display, clients: &Fleet<Clients>) -> bool {
-    clients.fault.iter().for_each(|fault| eprintln!("{of}: {fault}"));
-    clients.fault.is_some()
-}
-
 impl Case {
     fn start(self, side: Side, shards: usize) -> io::Result<Server> {
         let Self { transport, clients, bytes, window } = self;
         ROLE.start(&[&side, &shards, &transport, &clients, &bytes, &window])
     }
 
+    /// Connects all clients, and has each enter a room.
+    fn connect(
+        self,
+        server: &Server,
+        side: Side,
+        corrupt: bool,
+    ) -> io::Result<Fleet<Windows<Echoes>>> {
+        let Self { transport, clients, window, .. } = self;
+        let corrupt = corrupt && side == Side::Node;
+        let echoes = Echoes { answers: self.answers(), corrupt };
+        let dialogue = Dialogue::new(transport);
+        let windows = Windows::new(echoes, dialogue, self.requests(), window, clients);
+        let source = Source::Network(if side == Side::Bare { 50 } else { 60 });
+        windows.connect(server, side, source)
+    }
+
     /// The messages of a window.
     fn requests(self) -> Vec<u8> {
-        let dialogue = Dialogue::new(self.transport);
-        let request = |at| {
-            dialogue.framed(&ClientMessage::Request(client::Request {
-                room: ROOM,
-                request: request(at),
-                message: MessageRef::Index(0),
-                payload: &payload(self.bytes, at),
-            }))
-        };
-        (0..self.window).flat_map(request).collect()
+        let payload = |at| payload(self.bytes, at);
+        windows::requests(Dialogue::new(self.transport), self.window, payload)
     }
 
     /// The answers to a window.
@@ -288,16 +267,12 @@ impl Case {
             let echoed = &payload[payload.len() - self.bytes..][..ECHOED];
             let payload = [&[ECHOED as u8], echoed].concat();
             let mut body = Vec::new();
-            server::Reply { request: request(at), payload: (&payload).into() }
+            server::Reply { request: windows::request(at), payload: (&payload).into() }
                 .encode(FORMAT, &mut body);
             body
         };
         (0..self.window).map(answer).collect()
     }
-}
-
-fn request(at: usize) -> RequestNumber {
-    RequestNumber(1 + at as u32)
 }
 
 /// The payload of a message of a window: a length, and as many bytes.
@@ -307,92 +282,20 @@ fn payload(bytes: usize, at: usize) -> Vec<u8> {
     payload
 }
 
-/// All clients.
-struct Clients {
-    side: Side,
-    dialogue: Dialogue,
-    window: Vec<u8>,
+/// The answers of the rooms, or of the bare server.
+struct Echoes {
+    /// By the request's place in its window.
     answers: Vec<Vec<u8>>,
-    /// The number of answered requests of its window, by client.
-    answered_by: Vec<u8>,
-    answered: u64,
-    /// The number of clients that wait for answers.
-    waiting: usize,
-    is_over: bool,
     corrupt: bool,
 }
 
-impl Clients {
-    /// Connects all clients, and has each enter a room.
-    fn fleet(case: Case, server: &Server, side: Side, corrupt: bool) -> io::Result<Fleet<Self>> {
-        let clients = Self {
-            side,
-            dialogue: Dialogue::new(case.transport),
-            window: case.requests(),
-            answers: case.answers(),
-            answered_by: vec![0; case.clients],
-            answered: 0,
-            waiting: 0,
-            is_over: false,
-            corrupt: corrupt && side == Side::Node,
-        };
-        let source = Source::Network(if side == Side::Bare { 50 } else { 60 });
-        let mut fleet = Fleet::new(clients, server.address, source, None)?;
-        fleet.connect(0..case.clients, OPENING_MAX);
-        Ok(fleet)
+impl Answers for Echoes {
+    fn join(&self, _: usize) -> ClientMessage<'_> {
+        join_or_create("desk")
     }
 
-    fn hear(&mut self, client: usize, frame: Frame<'_>, links: &mut Links) -> io::Result<()> {
-        let Frame::Message(body) = frame else {
-            return links.send(client, &self.dialogue.reply(&frame, false)).map(drop);
-        };
-        let at = usize::from(self.answered_by[client]);
-        if body == self.answers[at] && !self.corrupt {
-            self.answered += 1;
-            self.answered_by[client] += 1;
-            if at + 1 == self.answers.len() {
-                self.answered_by[client] = 0;
-                if self.is_over {
-                    self.waiting -= 1;
-                } else {
-                    links.send(client, &self.window)?;
-                }
-            }
-            return Ok(());
-        }
-        match ServerMessage::decode(FORMAT, body).map_err(io::Error::other)? {
-            ServerMessage::Welcome(_) => {
-                links.send(client, &self.dialogue.framed(&join_or_create("desk")))?;
-            }
-            ServerMessage::Snapshot(_) => links.ready += 1,
-            ServerMessage::Joined(server::Joined { room: ROOM, .. })
-            | ServerMessage::Ack(_)
-            | ServerMessage::Check(_) => {}
-            ServerMessage::Ping(server::Ping { nonce }) => {
-                links.send(client, &self.dialogue.pong(nonce))?;
-            }
-            other => return Err(wrong(&format!("not expected now: {other:?}"))),
-        }
-        Ok(())
-    }
-}
-
-impl Script for Clients {
-    fn opened(&mut self, client: usize, links: &mut Links) -> io::Result<()> {
-        match self.side {
-            Side::Bare => links.ready += 1,
-            Side::Node => drop(links.send(client, &self.dialogue.opening(false))?),
-        }
-        Ok(())
-    }
-
-    fn receive(&mut self, client: usize, input: &mut [u8], links: &mut Links) -> io::Result<usize> {
-        let dialogue = self.dialogue;
-        dialogue.each(input, |frame| self.hear(client, frame, links))
-    }
-
-    fn progress(&self) -> u64 {
-        self.answered
+    fn is_right(&mut self, _: usize, at: usize, body: &[u8]) -> bool {
+        body == self.answers[at] && !self.corrupt
     }
 }
 
