@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 #[cfg(feature = "tools")]
 use playfield_cli::Purpose;
-use playfield_room::{Error, OnePerUser, Room, RoomType, Store};
+use playfield_room::{Error, OnePerUser, Room, RoomType, Store, StoreError};
 use playfield_server::axum::Router;
 use playfield_server::axum::handler::Handler;
 use playfield_server::channel::ChannelRule;
@@ -579,16 +579,40 @@ impl Server {
         self
     }
 
+    /// Keeps them in a store that is opened when the node starts: one with settings of its own, or
+    /// with TLS. If it can't be opened, the node does not start, and says why. The commands that
+    /// need no store, such as `schema` and `generate`, don't open it.
+    ///
+    /// ```
+    /// # #[cfg(feature = "store")] {
+    /// use playfield::Server;
+    /// use playfield::store::{DiskOptions, DiskStore};
+    ///
+    /// let server = Server::new().open_store(|| {
+    ///     let mut options = DiskOptions::default();
+    ///     options.cache_bytes = 256 << 20;
+    ///     DiskStore::open_with("boards.redb", options)
+    /// });
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn open_store<S: Store + 'static>(
+        mut self,
+        open: impl FnOnce() -> Result<S, StoreError> + 'static,
+    ) -> Self {
+        self.store_path = None;
+        self.store = Some(Box::new(move |server| server.open_store(open)));
+        self
+    }
+
     /// Keeps them in this file, which is opened when the node starts, and created if there is none:
     /// see [`DiskStore`](crate::store::DiskStore).
     #[cfg(feature = "store")]
     #[must_use]
-    pub fn store_file(mut self, path: impl Into<PathBuf>) -> Self {
-        let path = path.into();
-        self.store_path = Some(path.clone());
-        let open = move || playfield_store::DiskStore::open(path);
-        self.store = Some(Box::new(move |server| server.open_store(open)));
-        self
+    pub fn store_file(self, path: impl Into<PathBuf>) -> Self {
+        let path: PathBuf = path.into();
+        let store_path = Some(path.clone());
+        Self { store_path, ..self.open_store(move || playfield_store::DiskStore::open(path)) }
     }
 
     /// Keeps them in a PostgreSQL database, to which the node connects when it starts: see
@@ -600,12 +624,24 @@ impl Server {
     /// ```
     #[cfg(feature = "postgres")]
     #[must_use]
-    pub fn store_postgres(mut self, url: impl Into<String>) -> Self {
+    pub fn store_postgres(self, url: impl Into<String>) -> Self {
         let url = url.into();
-        self.store_path = None;
-        let open = move || playfield_store::PostgresStore::connect(&url);
-        self.store = Some(Box::new(move |server| server.open_store(open)));
-        self
+        self.open_store(move || playfield_store::PostgresStore::connect(&url))
+    }
+
+    /// Keeps them like [`store_postgres`](Self::store_postgres), with the URL in this variable of
+    /// the environment. It is read when the node starts, so the commands that need no store run
+    /// where it is not set.
+    ///
+    /// ```no_run
+    /// # use playfield::Server;
+    /// let server = Server::new().store_postgres_env("DATABASE_URL");
+    /// ```
+    #[cfg(feature = "postgres")]
+    #[must_use]
+    pub fn store_postgres_env(self, variable: impl Into<String>) -> Self {
+        let variable = variable.into();
+        self.open_store(move || playfield_store::PostgresStore::connect(&url_in(&variable)?))
     }
 
     /// Runs a custom protocol at its own address: see [`service`](crate::service). `make` is called
@@ -877,6 +913,23 @@ impl Server {
             .into_iter()
             .fold(server, |server, page| server.page(&page.path, &page.content_type, page.body)))
     }
+}
+
+/// The URL of a store in a variable of the environment.
+#[cfg(feature = "postgres")]
+fn url_in(variable: &str) -> Result<String, StoreError> {
+    use std::env::VarError;
+    std::env::var(variable).map_err(|error| {
+        let why = match error {
+            VarError::NotPresent => "is not set",
+            VarError::NotUnicode(_) => "is not UTF-8",
+        };
+        let text = format!(
+            "can't open the store: the environment variable {variable} {why}: set it to the URL \
+             of the database, such as postgres://user:password@host:5432/database"
+        );
+        StoreError::new(playfield_room::StoreErrorKind::Other, text)
+    })
 }
 
 fn add_types(server: playfield_server::Server, types: Vec<RoomType>) -> playfield_server::Server {

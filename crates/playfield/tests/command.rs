@@ -10,7 +10,7 @@ use std::time::Duration;
 use log::{Log, Metadata, Record};
 use playfield::client::{self, Connection, Error};
 use playfield::prelude::*;
-use playfield::store::{DiskStore, Store as _};
+use playfield::store::{DiskStore, MemoryStore, Store as _, StoreError, StoreErrorKind};
 use playfield::{Config, RoomSchema, SelfSigned, schema};
 use rustix::process::{Pid, Signal, kill_process};
 
@@ -31,6 +31,10 @@ const TESTS: &[(&str, fn())] = &[
     ("a_rollback_is_checked_beforehand", a_rollback_is_checked_beforehand),
     ("all_that_an_older_client_lacks_is_named", all_that_an_older_client_lacks_is_named),
     ("copies_of_saves_are_listed_and_restored", copies_of_saves_are_listed_and_restored),
+    (
+        "a_store_that_is_not_there_stops_nodes_and_no_other_command",
+        a_store_that_is_not_there_stops_nodes_and_no_other_command,
+    ),
     ("a_room_that_failed_is_replayed", a_room_that_failed_is_replayed),
     ("a_schema_is_read_over_tls", a_schema_is_read_over_tls),
     ("it_serves_until_it_is_stopped", it_serves_until_it_is_stopped),
@@ -108,6 +112,17 @@ fn server() -> Server {
         Ok(path) => server.store_file(path),
         Err(_) => server,
     };
+    let server = match std::env::var(SHELF_AWAY) {
+        Ok(text) => {
+            server.open_store(|| Err::<MemoryStore, _>(StoreError::new(StoreErrorKind::Away, text)))
+        }
+        Err(_) => server,
+    };
+    #[cfg(feature = "postgres")]
+    let server = match std::env::var(SHELF_URL_IN) {
+        Ok(variable) => server.store_postgres_env(variable),
+        Err(_) => server,
+    };
     server.prepare(|server| match std::env::var(UNPREPARED) {
         Ok(why) => Err(why),
         Err(_) => Ok(server),
@@ -117,6 +132,13 @@ fn server() -> Server {
 /// The variables with the build of a persistent room type, and the file of its store.
 const SHELF_BUILD: &str = "SHELF_BUILD";
 const SHELF_STORE: &str = "SHELF_STORE";
+
+/// The variable with the error of a store that is away.
+const SHELF_AWAY: &str = "SHELF_AWAY";
+
+/// The variable with the name of the one that has the URL of a database.
+#[cfg(feature = "postgres")]
+const SHELF_URL_IN: &str = "SHELF_URL_IN";
 
 /// The variable that gives the rooms of [`Trouble`] another state.
 const CHANGED: &str = "TROUBLE_CHANGED";
@@ -695,6 +717,34 @@ fn copies_of_saves_are_listed_and_restored() {
     let store = DiskStore::open(&path).expect("a store");
     let loaded = runtime.block_on(store.load("shelf", "a@b")).expect("a load").expect("a save");
     assert_eq!(loaded.bytes, saved);
+}
+
+fn a_store_that_is_not_there_stops_nodes_and_no_other_command() {
+    let with = |arguments: &[&str], variables: &[(&str, &str)]| {
+        let mut program = program(arguments);
+        program.env(SHELF_BUILD, "old").envs(variables.iter().copied());
+        program.output().expect("this program can be run")
+    };
+    let check = |variables: &[(&str, &str)], why: &str| {
+        for command in [&["schema"][..], &["generate", "python"], &["help"]] {
+            let output = with(command, variables);
+            assert!(output.status.success(), "{command:?}: {}", text(&output.stderr));
+        }
+        let output = with(&["serve", "--listen=127.0.0.1:0"], variables);
+        assert_eq!(output.status.code(), Some(1));
+        let said = text(&output.stderr);
+        assert!(said.lines().last().is_some_and(|last| last.contains(why)), "{said}");
+    };
+    check(&[(SHELF_AWAY, "shelf.example is away: start it")], "shelf.example is away: start it");
+    #[cfg(feature = "postgres")]
+    {
+        let unset = [(SHELF_URL_IN, "SHELF_URL")];
+        check(&unset, "the environment variable SHELF_URL is not set: set it to the URL");
+        // Nothing listens there.
+        let url = "postgres://game:secret@127.0.0.1:1/game";
+        let away = [(SHELF_URL_IN, "SHELF_URL"), ("SHELF_URL", url)];
+        check(&away, "can't open the store postgres://127.0.0.1:1/game: ");
+    }
 }
 
 fn a_schema_is_read_over_tls() {

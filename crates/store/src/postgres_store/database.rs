@@ -100,7 +100,11 @@ impl Database {
         };
         let limit = self.options.connect_timeout;
         let session = timeout(limit, connecting).await.map_err(|_| {
-            let text = format!("can't open the store {}: no answer within {limit:?}", self.place);
+            let text = format!(
+                "can't open the store {}: no answer within {limit:?}: check the host and the port, \
+                 and the network to it",
+                self.place
+            );
             StoreError::new(StoreErrorKind::Away, text)
         })??;
         if self.is_away.swap(false, Ordering::Relaxed) {
