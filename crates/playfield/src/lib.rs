@@ -155,6 +155,11 @@ struct Guide;
 #[doc = include_str!("../../../docs/packets.md")]
 struct Packets;
 
+/// The programs of the Rust client compile, and the first one runs.
+#[cfg(all(doctest, feature = "client"))]
+#[doc = include_str!("../../../docs/rust.md")]
+struct Rust;
+
 /// The bot of the page on capacity compiles.
 #[cfg(all(doctest, feature = "load"))]
 #[doc = include_str!("../../../docs/capacity.md")]
