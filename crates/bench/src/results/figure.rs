@@ -3,13 +3,14 @@
 //! ```text
 //! figure = term [" / " term] [":" format]
 //! term   = ref | "max(" ref ")" | "min(" ref ")" | number
-//! ref    = [suite "."] field ["[" condition *("; " condition) "]"]
+//! ref    = ["maybe "] [suite "."] field ["[" condition *("; " condition) "]"]
 //! ```
 //!
 //! A condition is `name=value`, `name=value|value` for any of them, `name!=value`, or `name` for
 //! rows where it has a value. Of several rows the first counts, unless it is the greatest or least
-//! that is asked for. The format is a number of decimals, `k` for thousands, `M` for millions or
-//! `%`; without one a number has about three digits.
+//! that is asked for. A field that no row has is an error, unless it is `maybe` there: results may
+//! be older than the field. The format is a number of decimals, `k` for thousands, `M` for millions
+//! or `%`; without one a number has about three digits.
 
 use std::io;
 
@@ -76,6 +77,8 @@ pub(super) struct Ref {
     pub(super) suite: Option<String>,
     pub(super) field: String,
     pub(super) conditions: Conditions,
+    /// Recorded results may be older than the field.
+    pub(super) is_optional: bool,
     pick: Pick,
 }
 
@@ -93,6 +96,10 @@ impl Ref {
                 return Ok(Self { pick, ..Self::parse(inner)? });
             }
         }
+        let (text, is_optional) = match text.strip_prefix("maybe ") {
+            Some(text) => (text, true),
+            None => (text, false),
+        };
         let (path, conditions) = match text.split_once('[') {
             None => (text, Conditions::none()),
             Some((path, rest)) => {
@@ -109,7 +116,7 @@ impl Ref {
         if !is_name(field) || suite.as_ref().is_some_and(|suite| !is_suite(suite)) {
             return Err(error(format!("{text:?} is not the name of a value")));
         }
-        Ok(Self { suite, field: field.to_owned(), conditions, pick: Pick::First })
+        Ok(Self { suite, field: field.to_owned(), conditions, is_optional, pick: Pick::First })
     }
 
     fn of(&self, scope: &Scope<'_>) -> io::Result<Option<Value>> {
@@ -334,9 +341,15 @@ mod tests {
 
     #[test]
     fn figures_that_are_misspelled_are_refused() {
-        for right in
-            ["a", "s.a", "a[b=c: d]:2", "a[b=1; c!=2] / s.a[b=(3)]:%", "max(s.a[b]):k", "2.5 / a:0"]
-        {
+        for right in [
+            "a",
+            "s.a",
+            "a[b=c: d]:2",
+            "a[b=1; c!=2] / s.a[b=(3)]:%",
+            "max(s.a[b]):k",
+            "maybe s.a[b]:1",
+            "2.5 / a:0",
+        ] {
             Figure::parse(right).unwrap_or_else(|error| panic!("{right}: {error}"));
         }
         for wrong in ["", "a b", "a[b=1", "a:x", "a / ", "s/t.a", "mex(a)", "a[=1]", "1x / a"] {

@@ -67,7 +67,8 @@ impl<'a> Scope<'a> {
     ) -> io::Result<Box<dyn Iterator<Item = &'a Row> + 'b>> {
         let suite = self.suite_of(value)?;
         let Some(results) = self.library.of(suite)? else { return Ok(Box::new([].into_iter())) };
-        for name in value.conditions.names().chain([value.field.as_str()]) {
+        let field = (!value.is_optional).then_some(value.field.as_str());
+        for name in value.conditions.names().chain(field) {
             check_name(results, name)?;
         }
         let holds = |row: &&'a Row| value.conditions.hold(row);

@@ -485,6 +485,20 @@ mod tests {
     }
 
     #[test]
+    fn a_field_that_is_newer_than_the_results_leaves_its_cell_empty() {
+        let table = made(
+            "table worlds\n| world | ms | rate |\nfor worlds[by=place]\n\
+             | {row} | {ms} | [[{maybe rate} ({maybe rate_max})]] |",
+        );
+        let rows = "| plain | 1.50 |  |\n| crowd | 1,480 |  |\n";
+        let expected = format!("| world | ms | rate |\n|---|---|---|\n{rows}\n{ORIGIN}");
+        assert_eq!(table.unwrap(), expected);
+        let goals = r#"[{"goal": "new", "figure": "maybe worlds.rate[by=place]", "at_most": 1}]"#;
+        let table = Goals::parse(goals).unwrap().table(&library()).unwrap();
+        assert!(table.starts_with("Goals that are met: 0, missed: 0, not measured yet: 1."));
+    }
+
+    #[test]
     fn what_is_not_recorded_is_named_and_leaves_no_line() {
         let table =
             made("table\n| a | b |\n| this | {worlds.ms} |\n| that | {later.ms} |").unwrap();
