@@ -1,14 +1,13 @@
 //! `generate`: types of rooms for clients in other languages.
 
 use std::collections::BTreeMap;
-use std::ffi::OsStr;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use playfield_server::Server;
 
 use crate::codegen::Language;
-use crate::options::{Failure, Setter, Usage, describe, read, set};
+use crate::options::{Failure, Setter, Usage, describe, read, set, take_word};
 use crate::schemas::{Schemas, of_file, of_node, of_program};
 
 /// The content of the arguments.
@@ -63,14 +62,7 @@ pub(crate) fn run(
     out: &mut dyn Write,
 ) -> Result<(), Failure> {
     let mut given = Given::default();
-    let word = |to: &mut Given, word: &OsStr| {
-        let takes = to.words.len() < 2;
-        if takes {
-            to.words.push(word.to_string_lossy().into_owned());
-        }
-        Ok(takes)
-    };
-    if !read(parser, OPTIONS, &mut given, word)? {
+    if !read(parser, OPTIONS, &mut given, |to, word| take_word(&mut to.words, word, 2))? {
         return Ok(out.write_all(help(program).as_bytes())?);
     }
     let Given { words, folder, from } = given;

@@ -173,6 +173,15 @@ pub fn read<S>(
     Ok(true)
 }
 
+/// Takes an argument that is no option into a list of so many at most. Returns whether it has.
+pub fn take_word(words: &mut Vec<String>, word: &OsStr, most: usize) -> Result<bool, Failure> {
+    let takes = words.len() < most;
+    if takes {
+        words.push(word.to_string_lossy().into_owned());
+    }
+    Ok(takes)
+}
+
 /// The lines of help for options.
 #[must_use]
 pub fn describe<'a>(options: impl IntoIterator<Item = &'a Opt>) -> String {

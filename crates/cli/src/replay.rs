@@ -1,5 +1,6 @@
 //! `replay`: a recorded room runs again in this build.
 
+use std::ffi::OsStr;
 use std::fs;
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -8,27 +9,50 @@ use std::time::Instant;
 use playfield_room::recording::{Journal, Moment, Recording, Replay, Summary};
 use playfield_server::Server;
 
-use crate::options::{Failure, Once, Opt, Usage, describe, unknown, value};
+use crate::options::{Failure, Setter, Usage, describe, read, set};
 
-const OPTIONS: &[Opt] = &[
-    Opt {
-        name: "to",
-        value: "TICK",
-        help: "stop after this tick, and print the state there; else the state at the end",
-    },
-    Opt {
-        name: "to-input",
-        value: "N",
-        help: "the same after this many inputs: rooms without ticks have no others",
-    },
-    Opt { name: "room", value: "KEY", help: "the room of a journal, by its key or its id" },
-    Opt {
-        name: "verify",
-        value: "",
-        help: "compare the room with what was recorded, in place of printing its state; fail if it
+/// The content of the arguments.
+#[derive(Default)]
+struct Given {
+    file: Option<PathBuf>,
+    to: Option<Moment>,
+    room: Option<String>,
+    verifies: bool,
+}
+
+const OPTIONS: &[Setter<Given>] = &[
+    Setter::new(
+        "to",
+        "TICK",
+        "stop after this tick, and print the state there; else the state at the end",
+        |to, given| to.stop(Moment::Tick(given.value()?)),
+    ),
+    Setter::new(
+        "to-input",
+        "N",
+        "the same after this many inputs: rooms without ticks have no others",
+        |to, given| to.stop(Moment::Inputs(given.value()?)),
+    ),
+    Setter::new("room", "KEY", "the room of a journal, by its key or its id", |to, given| {
+        set(&mut to.room, given.value().map(Some))
+    }),
+    Setter::new(
+        "verify",
+        "",
+        "compare the room with what was recorded, in place of printing its state; fail if it
 differs, and name the first inputs after which it does",
-    },
+        |to, _| set(&mut to.verifies, Ok(true)),
+    ),
 ];
+
+impl Given {
+    fn stop(&mut self, at: Moment) -> Result<(), Failure> {
+        match self.to.replace(at) {
+            None => Ok(()),
+            Some(_) => Err(Usage("--to and --to-input: give one of them".to_owned()).into()),
+        }
+    }
+}
 
 pub(crate) fn help(program: &str) -> String {
     format!(
@@ -42,7 +66,7 @@ recorded. Of a file of a journal, one room is run.
 
 Options:
 {}",
-        describe(OPTIONS)
+        describe(OPTIONS.iter().map(|setter| &setter.opt))
     )
 }
 
@@ -52,33 +76,16 @@ pub(crate) fn run(
     make: impl FnOnce() -> io::Result<Server>,
     out: &mut dyn Write,
 ) -> Result<(), Failure> {
-    use lexopt::Arg::{Long, Short, Value};
-    let (mut file, mut to, mut verifies) = (None::<PathBuf>, None::<Moment>, false);
-    let mut room = None;
-    let mut once = Once::default();
-    while let Some(argument) = parser.next()? {
-        match argument {
-            Short('h') | Long("help") => return Ok(out.write_all(help(program).as_bytes())?),
-            Long("to") => {
-                once.note("to")?;
-                to = Some(Moment::Tick(value(parser, "to")?));
-            }
-            Long("to-input") => {
-                once.note("to")?;
-                to = Some(Moment::Inputs(value(parser, "to-input")?));
-            }
-            Long("room") => {
-                once.note("room")?;
-                room = Some(value::<String>(parser, "room")?);
-            }
-            Long("verify") => {
-                once.note("verify")?;
-                verifies = true;
-            }
-            Value(path) if file.is_none() => file = Some(path.into()),
-            other => return Err(unknown(&other, OPTIONS)),
-        }
+    let mut given = Given::default();
+    let word = |to: &mut Given, word: &OsStr| {
+        let takes = to.file.is_none();
+        to.file.get_or_insert_with(|| word.into());
+        Ok(takes)
+    };
+    if !read(parser, OPTIONS, &mut given, word)? {
+        return Ok(out.write_all(help(program).as_bytes())?);
     }
+    let Given { file, to, room, verifies } = given;
     let file = file.ok_or_else(|| Usage("replay needs the file of a recording".to_owned()))?;
     if verifies && to.is_some() {
         return Err(Usage("--to and --verify: give one of them".to_owned()).into());

@@ -8,7 +8,7 @@ use playfield_room::{Store, StoreError};
 use playfield_server::Server;
 use playfield_state::saved_as_json;
 
-use crate::options::{Failure, Usage, unknown};
+use crate::options::{Failure, Usage, read, take_word};
 
 /// The keys that are read at a time.
 const PAGE: usize = 256;
@@ -40,14 +40,9 @@ pub(crate) fn run(
     make: impl FnOnce() -> io::Result<Server>,
     out: &mut dyn Write,
 ) -> Result<(), Failure> {
-    use lexopt::Arg::{Long, Short, Value};
     let mut words = Vec::new();
-    while let Some(argument) = parser.next()? {
-        match argument {
-            Short('h') | Long("help") => return Ok(out.write_all(help(program).as_bytes())?),
-            Value(word) if words.len() < 4 => words.push(word.to_string_lossy().into_owned()),
-            other => return Err(unknown(&other, &[])),
-        }
+    if !read(parser, &[], &mut words, |words, word| take_word(words, word, 4))? {
+        return Ok(out.write_all(help(program).as_bytes())?);
     }
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     let wanted = match words.as_slice() {
