@@ -71,6 +71,8 @@ export interface InspectedRoom extends Summary {
   load: Load;
   /** True while the room is recorded in a file; `null` if it can't be. */
   recording: boolean | null;
+  /** Its inputs go into the journal, which is listed with the recordings. */
+  journaled: boolean;
   seats: Seat[];
   state: Json;
   view: Json;

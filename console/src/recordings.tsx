@@ -58,7 +58,7 @@ export function Recordings({ find: first }: { find: string }) {
             </thead>
             <tbody>
               {value.recordings.map((recording) => (
-                <Row key={recording.file} of={recording} />
+                <Row key={`${recording.file}/${recording.room}`} of={recording} />
               ))}
             </tbody>
           </table>

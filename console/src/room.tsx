@@ -113,7 +113,7 @@ export function RoomView({ id, seen }: { id: string; seen: number | null }) {
                 <a href={`#playground/${encodeURIComponent(id)}`}>Open in the playground</a>
               </>
             )}
-            {shown.recording !== null && (
+            {(shown.recording !== null || shown.journaled) && (
               <a href={`#recordings/${encodeURIComponent(id)}`}>Its recordings</a>
             )}
             <span class="good" role="status">

@@ -46,6 +46,7 @@ pub(crate) fn inspected(id: &str, of: &Inspection, schema: &str) -> Result<Value
     shown["sync_hz"] = json!(of.rates.1);
     shown["load"] = load(of.load);
     shown["recording"] = json!(of.recording);
+    shown["journaled"] = json!(of.is_journaled);
     shown["seats"] = of.players.iter().map(seat).collect();
     shown["state"] = match &of.whole {
         Some(save) => saved_as_json(save).map_err(|error| unreadable(&error))?,

@@ -1,5 +1,7 @@
 //! The console of a real node, by its HTTP interface.
 
+#[path = "console/journals.rs"]
+mod journals;
 #[path = "console/recordings.rs"]
 mod recordings;
 

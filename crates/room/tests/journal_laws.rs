@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use playfield_room::frozen::Frozen;
 use playfield_room::recording::{
-    About, BlockKind, Files, Journal, Recorder, RecoveredRoom, Replay, Segment, SegmentWriter, Why,
-    put_section, recover,
+    About, BlockKind, Files, Journal, JournalPart, Moment, Recorder, RecoveredRoom, Replay,
+    Segment, SegmentWriter, Why, put_section, recover,
 };
 use playfield_room::{AnyRoom, Link, MemoryStore, RoomType, Thaw};
 use proptest::prelude::*;
@@ -29,13 +29,13 @@ impl Sections {
 }
 
 impl Files for Sections {
-    fn begin(&mut self, why: &Why) {
-        let room_id = format!("room {}", self.room);
-        let about = About { room_id, why: why.to_string(), ..About::default() };
-        self.put(BlockKind::About, &about.encode());
-    }
+    fn begin(&mut self, _: &Why) {}
 
     fn block(&mut self, kind: BlockKind, content: Vec<u8>) {
+        if kind == BlockKind::Keyframe {
+            let about = About { room_id: format!("room {}", self.room), ..About::default() };
+            self.put(BlockKind::About, &about.encode());
+        }
         self.put(kind, &content);
     }
 
@@ -107,7 +107,32 @@ impl Journaled {
 }
 
 fn read(files: &[Vec<u8>]) -> Journal {
-    Journal::read(files.iter().map(|file| ("file", &file[..])))
+    read_part(files, JournalPart::All)
+}
+
+fn read_part(files: &[Vec<u8>], part: JournalPart<'_>) -> Journal {
+    Journal::read_part(files.iter().map(|file| ("file", &file[..])), part)
+}
+
+/// Reads the rooms of a journal one by one, and as a list.
+fn check_parts(files: &[Vec<u8>]) -> Result<(), TestCaseError> {
+    let (journal, list) = (read(files), read_part(files, JournalPart::List));
+    prop_assert_eq!(journal.rooms().count(), list.rooms().count());
+    for ((_, of), (_, listed)) in journal.rooms().zip(list.rooms()) {
+        prop_assert_eq!(of.glance(), listed.glance());
+        let one = read_part(files, JournalPart::Room(&of.about().room_id));
+        let rooms: Vec<_> = one.rooms().collect();
+        let [(_, one)] = rooms[..] else { panic!("{} rooms", rooms.len()) };
+        prop_assert_eq!(one.glance(), of.glance());
+        prop_assert_eq!(one.last(), of.last());
+        let mut replay = Replay::new(one, &RoomType::of::<Park>("test")).unwrap();
+        prop_assert_eq!(replay.verify().unwrap().difference, None);
+        // What the file has of the room before it was written whole does not count.
+        let begin = one.begin();
+        prop_assert_eq!(one.inputs_until(Moment::At(begin.at)).unwrap() >= begin.inputs, true);
+        prop_assert!(one.inputs_until(Moment::Inputs(begin.inputs)).is_ok());
+    }
+    Ok(())
 }
 
 /// Compares the rooms of a journal with what they were.
@@ -179,6 +204,9 @@ proptest! {
         prop_assert!(journal.faults().is_empty(), "{:?}", journal.faults());
         prop_assert!(!journal.is_damaged());
         check(&journal, last)?;
+        check_parts(&all.files)?;
+        // Older files go.
+        check_parts(&all.files[all.files.len() - 1..])?;
 
         // Cut at any byte: the process ended while it wrote.
         let total: usize = all.files.iter().map(Vec::len).sum();

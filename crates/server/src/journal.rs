@@ -23,14 +23,14 @@ use playfield_room::{Durability, RoomType, Settings};
 use crate::config;
 use crate::entropy::Entropy;
 pub(crate) use files::FileSink;
-pub(crate) use recovery::Recovering;
+pub(crate) use recovery::{Recovering, parts};
 
 /// The file that says which files count.
 const OWNER: &str = "owner";
 /// The ending of a file's name.
-const ENDING: &str = "journal";
+pub(crate) const ENDING: &str = "journal";
 /// The folder of files that this build could not run to their end.
-const KEPT: &str = "kept";
+pub(crate) const KEPT: &str = "kept";
 /// The time that a process which has handed over has to unlock the folder.
 const LOCK_WAIT: Duration = Duration::from_secs(10);
 
@@ -279,6 +279,10 @@ impl Journal {
 
     pub(crate) fn file_bytes(&self) -> usize {
         self.settings.file_bytes
+    }
+
+    pub(crate) fn folder(&self) -> &Path {
+        &self.folder
     }
 
     pub(crate) fn build(&self) -> &str {

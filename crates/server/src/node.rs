@@ -6,6 +6,7 @@ use std::sync::Arc;
 use playfield_room::{AnyRoom, CreatedBy, Error, RoomType, Store};
 use playfield_session::TokenKey;
 use playfield_wire::ErrorCode;
+use tokio::sync::Semaphore;
 
 use crate::addresses::Addresses;
 use crate::asks::Asks;
@@ -22,6 +23,9 @@ use crate::recordings::Recordings;
 use crate::room_id::RoomId;
 use crate::tickets::TicketChecker;
 use crate::users::Users;
+
+/// The most replays that run at once, each on a thread of its own.
+const REPLAYS_MAX: usize = 2;
 
 /// The node, as its shards know it.
 pub(crate) struct Node {
@@ -63,6 +67,8 @@ pub(crate) struct Node {
     pub(crate) echoes: bool,
     /// Recordings of rooms, if they have a folder.
     pub(crate) recordings: Option<Recordings>,
+    /// A permit for each replay that may run now.
+    pub(crate) replays: Arc<Semaphore>,
     /// The journal, if a room type has one.
     pub(crate) journal: Option<Arc<Journal>>,
 }
@@ -110,6 +116,7 @@ impl Node {
             channel_totals: Arc::new(Totals::new(shards)),
             echoes: false,
             recordings: None,
+            replays: Arc::new(Semaphore::new(REPLAYS_MAX)),
             journal: None,
         }
     }

@@ -2,6 +2,7 @@
 //! disturbs no room.
 
 mod files;
+mod journals;
 
 use std::collections::HashMap;
 use std::fs::{self, DirBuilder, File, OpenOptions};
@@ -17,7 +18,6 @@ use playfield_room::recording::{
     About, BlockKind, Files, Recorder, RecorderSettings, RecordingWriter, Why,
 };
 use playfield_room::{AnyRoom, Record, RoomType};
-use tokio::sync::Semaphore;
 
 pub(crate) use self::files::Files as RecordingFiles;
 pub use self::files::{RecordingFile, RecordingSource};
@@ -30,16 +30,11 @@ const QUEUE_MAX: usize = 1_024;
 /// The ending of a recording's name.
 const ENDING: &str = "rec";
 
-/// The most replays that run at once, each on a thread of its own.
-const REPLAYS_MAX: usize = 2;
-
 /// The recordings of a node.
 pub(crate) struct Recordings {
     queue: SyncSender<Order>,
     settings: RecorderSettings,
     build: String,
-    files: RecordingFiles,
-    replays: Arc<Semaphore>,
 }
 
 /// An order to the thread that writes.
@@ -79,19 +74,7 @@ impl Recordings {
             kept_bytes_max: config.room_bytes,
             ..RecorderSettings::default()
         };
-        let files = RecordingFiles { folder: config.folder.clone() };
-        let replays = Arc::new(Semaphore::new(REPLAYS_MAX));
-        Ok(Some(Self { queue, settings, build, files, replays }))
-    }
-
-    /// The files, to read them.
-    pub(crate) fn files(&self) -> &RecordingFiles {
-        &self.files
-    }
-
-    /// A permit for each replay that may run now.
-    pub(crate) fn replays(&self) -> Arc<Semaphore> {
-        Arc::clone(&self.replays)
+        Ok(Some(Self { queue, settings, build }))
     }
 
     /// Records a room, as its type wants it.

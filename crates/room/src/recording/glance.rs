@@ -6,7 +6,7 @@ use playfield_wire::reader::Reader;
 
 use super::coding::Coded;
 use super::read::{Content, Part, check_head};
-use super::{About, BlockKind, Blocks, End, HEAD, Position, RecordingError};
+use super::{About, BlockKind, Blocks, End, HEAD, Position, Recording, RecordingError};
 
 /// The most bytes of a position.
 const POSITION_BYTES_MAX: usize = 40;
@@ -63,5 +63,14 @@ impl Glance {
         }
         let length = begin.zip(until).map(|(begin, until)| until.at.saturating_sub(begin.at));
         Ok(Self { about, length, end })
+    }
+}
+
+impl Recording {
+    /// The same of a recording that was read.
+    #[must_use]
+    pub fn glance(&self) -> Glance {
+        let length = self.last().ok().map(|last| last.at.saturating_sub(self.begin().at));
+        Glance { about: self.about().clone(), length, end: self.end().cloned() }
     }
 }

@@ -87,6 +87,18 @@ impl SegmentWriter {
     }
 }
 
+/// The part of a journal that is read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum JournalPart<'a> {
+    /// All of it.
+    #[default]
+    All,
+    /// The room with this id.
+    Room(&'a str),
+    /// The begin and the last position of each room, to list them: no room can be run.
+    List,
+}
+
 /// The journal of a shard, read from its files.
 ///
 /// A block that was not written whole at the end of the last file was never acknowledged to anyone,
@@ -143,15 +155,25 @@ impl Journal {
     /// Reads the files of a shard's journal, with their names, oldest first.
     #[must_use]
     pub fn read<'a>(files: impl IntoIterator<Item = (&'a str, &'a [u8])>) -> Self {
+        Self::read_part(files, JournalPart::All)
+    }
+
+    /// Reads a part of a shard's journal. At most two of the files are held at a time.
+    #[must_use]
+    pub fn read_part<N: AsRef<str>, B: AsRef<[u8]>>(
+        files: impl IntoIterator<Item = (N, B)>,
+        part: JournalPart<'_>,
+    ) -> Self {
         let mut this = Self::default();
         let mut files = files.into_iter().peekable();
         while let Some((name, bytes)) = files.next() {
-            this.files.push(name.to_owned());
-            let fault = this.read_file(name, bytes);
+            this.files.push(name.as_ref().to_owned());
+            let fault = this.read_file(name.as_ref(), bytes.as_ref(), part);
             let Some(mut fault) = fault else { continue };
             // A file that could not be written on is followed by another, which has all again that
             // was not acknowledged.
-            let next = files.peek().map(|(_, bytes)| Segment::read(bytes).map(|of| of.first));
+            let next = files.peek();
+            let next = next.map(|(_, bytes)| Segment::read(bytes.as_ref()).map(|of| of.first));
             let is_torn = matches!(fault.error.fault, BlockFault::Torn { .. });
             fault.is_damage = match next {
                 None => !is_torn,
@@ -173,12 +195,20 @@ impl Journal {
                 let fault = JournalFault { file, error, is_damage: true, why };
                 this.damaged.entry(*number).or_insert(fault);
             }
+            // A file begins before its rooms are whole, and the one before it may be gone.
+            let first = room.keyframes().next();
+            room.parts.drain(..first.map_or(0, |(place, _)| place));
         }
         this
     }
 
     /// Reads a file. Returns the fault that ends it.
-    fn read_file(&mut self, name: &str, bytes: &[u8]) -> Option<JournalFault> {
+    fn read_file(
+        &mut self,
+        name: &str,
+        bytes: &[u8],
+        part: JournalPart<'_>,
+    ) -> Option<JournalFault> {
         let fault = |error| {
             let (file, is_damage, why) = (name.to_owned(), false, None);
             Some(JournalFault { file, error, is_damage, why })
@@ -198,7 +228,7 @@ impl Journal {
                 Ok(block) => block,
                 Err(error) => return fault(BlockError { at: error.at + HEAD.len(), ..error }),
             };
-            if let Err(error) = self.take(&block, name) {
+            if let Err(error) = self.take(&block, name, part) {
                 let (number, at) = (block.number, block.at + HEAD.len());
                 let error_at = BlockError { number, at, fault: BlockFault::Damaged };
                 let why = Some(format!("is not valid: {error}"));
@@ -209,7 +239,12 @@ impl Journal {
         None
     }
 
-    fn take(&mut self, block: &Block<'_>, file: &str) -> Result<(), DecodeError> {
+    fn take(
+        &mut self,
+        block: &Block<'_>,
+        file: &str,
+        part: JournalPart<'_>,
+    ) -> Result<(), DecodeError> {
         if block.kind == BlockKind::Segment as u8 {
             let Segment { first, .. } = Segment::decode(&block.content)?;
             self.follow(first, block, file);
@@ -231,7 +266,7 @@ impl Journal {
             let (room, kind) = (reader.varint()?, reader.u8()?);
             let content = reader.bytes()?;
             if let Some(kind) = BlockKind::from_number(kind) {
-                self.section(room, kind, content, block)?;
+                self.section(room, kind, content, block, part)?;
             }
         }
         Ok(())
@@ -256,11 +291,33 @@ impl Journal {
         kind: BlockKind,
         content: &[u8],
         block: &Block<'_>,
+        part: JournalPart<'_>,
     ) -> Result<(), DecodeError> {
         let file = self.files.len() - 1;
-        let room = self.rooms.entry(number).or_default();
+        let room = match part {
+            JournalPart::All => self.rooms.entry(number).or_default(),
+            // What comes before the first keyframe, and so before this, is of no use.
+            _ if kind == BlockKind::About => {
+                let about = About::decode(content)?;
+                if matches!(part, JournalPart::Room(id) if about.room_id != id) {
+                    return Ok(());
+                }
+                self.rooms.entry(number).or_default()
+            }
+            _ => match self.rooms.get_mut(&number) {
+                Some(room) => room,
+                None => return Ok(()),
+            },
+        };
+        room.bytes += content.len() as u64;
         match kind {
-            BlockKind::About => room.about = About::decode(content)?,
+            BlockKind::About => {
+                let about = About::decode(content)?;
+                room.last_whole_ms = about.unix_ms;
+                let is_first = room.first().is_none();
+                let unix_ms = if is_first { about.unix_ms } else { room.about.unix_ms };
+                room.about = About { unix_ms, ..about };
+            }
             BlockKind::Host => room.host = content.to_vec(),
             BlockKind::End => {
                 room.end = Some(End::decode(content)?);
@@ -271,7 +328,12 @@ impl Journal {
                     self.damaged.remove(&number);
                     room.fault = None;
                 }
-                if let Some(content) = Content::read(kind, content)? {
+                if let Some(mut content) = Content::read(kind, content)? {
+                    if part == JournalPart::List {
+                        let first = room.keyframes().next();
+                        room.parts.truncate(first.map_or(0, |(place, _)| place + 1));
+                        content.forget_room();
+                    }
                     let (block, at) = (block.number, block.at + HEAD.len());
                     room.parts.push(Part { block, at, file, content });
                 }

@@ -57,7 +57,7 @@ pub use self::describe::{Described, InputKind};
 pub use self::excerpt::{Excerpt, ExcerptOf, Frame, Shown};
 pub use self::glance::Glance;
 pub use self::input::{Answer, Cursor, Entry, Input};
-pub use self::journal::{Journal, JournalFault, Segment, SegmentWriter, put_section};
+pub use self::journal::{Journal, JournalFault, JournalPart, Segment, SegmentWriter, put_section};
 pub use self::message::{RECORDED_PAYLOAD_BYTES_MAX, Recorded, RecordedKind};
 pub use self::read::{End, Recording, RecordingError};
 pub use self::recorder::Recorder;

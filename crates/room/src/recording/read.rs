@@ -21,6 +21,10 @@ pub struct Recording {
     pub(super) host: Vec<u8>,
     /// The names of the files of the journal that it is from.
     pub(super) files: Vec<String>,
+    /// The bytes that it has in the journal, and when the room was last written whole there, in
+    /// milliseconds since 1970.
+    pub(super) bytes: u64,
+    pub(super) last_whole_ms: u64,
 }
 
 /// The content of a block behind the first one.
@@ -108,6 +112,13 @@ impl Content {
             | BlockKind::Rooms
             | BlockKind::Host => None,
         })
+    }
+
+    /// Keeps only the position of a keyframe.
+    pub(super) fn forget_room(&mut self) {
+        if let Self::Keyframe { frozen, .. } = self {
+            *frozen = Vec::new();
+        }
     }
 }
 
@@ -210,6 +221,19 @@ impl Recording {
     #[must_use]
     pub fn host(&self) -> &[u8] {
         &self.host
+    }
+
+    /// The bytes that it has in the journal that it is from.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// The time at which the room was last written whole in the journal that it is from, in
+    /// milliseconds since 1970.
+    #[must_use]
+    pub fn last_whole_ms(&self) -> u64 {
+        self.last_whole_ms
     }
 
     /// Why it ends; `None` if the process ended before.

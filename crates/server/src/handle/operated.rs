@@ -113,6 +113,8 @@ pub struct Inspection {
     pub load: RoomLoad,
     /// True while it is recorded in a file; `None` if it can't be.
     pub recording: Option<bool>,
+    /// Its inputs go into the journal.
+    pub is_journaled: bool,
     /// Its state as it is now, also what no player sees, as a [save](playfield_state::save).
     pub whole: Option<Vec<u8>>,
     /// The viewer's view at the last sync: a snapshot in `json`.

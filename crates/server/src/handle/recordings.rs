@@ -15,7 +15,7 @@ use super::operated::Answering;
 use super::operator::{Operator, answer_of};
 use crate::directory::Plan;
 use crate::node::Node;
-use crate::recordings::{RecordingFile, RecordingSource};
+use crate::recordings::{RecordingFile, RecordingFiles, RecordingSource};
 use crate::room_id::RoomId;
 use crate::shard::mail::ShardMail;
 
@@ -62,17 +62,18 @@ pub struct RecordingFacts {
 
 impl Operator<'_> {
     /// The number of files in the folder of recordings whose names contain a text, such as the id
-    /// of a room, and `limit` of them after the first `skip`: the latest first.
+    /// of a room, and `limit` of them after the first `skip`: the latest first. Rooms of the journal
+    /// are listed like files of recordings. All of the journal is read for that.
     ///
     /// # Errors
-    /// `refused` if recordings have no folder, `internal` if it can't be read.
+    /// `refused` if recordings have no folder and no room a journal, `internal` if it can't be read.
     pub async fn recordings(
         &self,
         containing: String,
         skip: usize,
         limit: usize,
     ) -> Result<(usize, Vec<RecordingFile>)> {
-        self.beside(move |node| node.recordings()?.files().list(&containing, skip, limit)).await
+        self.beside(move |node| node.recording_files()?.list(&containing, skip, limit)).await
     }
 
     /// The facts about a recording.
@@ -99,7 +100,7 @@ impl Operator<'_> {
     /// keyframe before it, and for a second at most after its begin.
     ///
     /// # Errors
-    /// `refused` if recordings have no folder, or the node has no such room type; `room_not_found`
+    /// `refused` if there can be no recordings, or the node has no such room type; `room_not_found`
     /// if there is no such recording, `bad_payload` if it can't be read or can't go on in this
     /// build, `busy` if others are replayed for 5 s, or `shutting_down`.
     pub async fn excerpt(&self, source: RecordingSource, of: ExcerptOf) -> Result<Excerpt> {
@@ -183,7 +184,7 @@ impl Operator<'_> {
         replay: impl FnOnce(&Recording, &RoomType, u64) -> Result<T, ReplayError> + Send + 'static,
     ) -> Result<T> {
         self.beside(move |node| {
-            let (recording, bytes) = node.recordings()?.files().read(&source)?;
+            let (recording, bytes) = node.recording_files()?.read(&source)?;
             let name = &recording.about().room_type;
             let room_type = node.room_type(name).ok_or_else(|| {
                 let text = format!("{}: the node has no room type {name:?}", source.file);
@@ -203,7 +204,7 @@ impl Operator<'_> {
         work: impl FnOnce(&Node) -> Result<T> + Send + 'static,
     ) -> Result<T> {
         let node = Arc::clone(&self.node.node);
-        let replays = node.recordings()?.replays();
+        let replays = Arc::clone(&node.replays);
         let Ok(Ok(replay)) = timeout(WAIT, replays.acquire_owned()).await else {
             let text = "other recordings are replayed: try again";
             return Err(Error::new(ErrorCode::Busy, text));
@@ -220,14 +221,17 @@ impl Operator<'_> {
 }
 
 impl Node {
-    /// The recordings.
+    /// The files of recordings and of the journal.
     ///
     /// # Errors
-    /// `refused` if they have no folder.
-    fn recordings(&self) -> Result<&crate::recordings::Recordings> {
-        self.recordings.as_ref().ok_or_else(|| {
+    /// `refused` if there can be none.
+    fn recording_files(&self) -> Result<RecordingFiles> {
+        let folder = self.recordings.as_ref().map(|_| self.config.recordings.folder.clone());
+        let journal = self.journal.as_ref().map(|journal| journal.folder().to_owned());
+        if folder.is_none() && journal.is_none() {
             let text = "the node has no recordings: set recordings.folder";
-            Error::new(ErrorCode::Refused, text)
-        })
+            return Err(Error::new(ErrorCode::Refused, text));
+        }
+        Ok(RecordingFiles { folder, journal })
     }
 }

@@ -163,7 +163,7 @@ impl Journal {
 }
 
 /// The incarnation, the shard and the number in the name of a file.
-fn parts(path: &Path) -> Option<(u64, u32, u64)> {
+pub(crate) fn parts(path: &Path) -> Option<(u64, u32, u64)> {
     let name = path.file_name()?.to_str()?.strip_suffix(&format!(".{ENDING}"))?;
     let mut parts = name.split('-');
     let incarnation = u64::from_str_radix(parts.next()?, 16).ok()?;

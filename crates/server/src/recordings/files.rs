@@ -2,7 +2,7 @@
 
 use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use playfield_room::recording::{Glance, Recording};
@@ -10,55 +10,86 @@ use playfield_room::{Error, Result};
 use playfield_wire::{ErrorCode, excerpt};
 
 use super::ENDING;
+use super::journals::{Journals, Series};
 
 /// The longest recording that a node plays, in bytes of its file.
-const PLAYED_BYTES_MAX: u64 = 64 << 20;
+pub(super) const PLAYED_BYTES_MAX: u64 = 64 << 20;
 
 /// A recording of a room: its file, and the room's id.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RecordingSource {
-    /// The name of a file in the folder `recordings.folder`.
+    /// The name of a file in the folder `recordings.folder`, or of a journal, as a
+    /// [`RecordingFile`] has it.
     pub file: String,
     /// The id of the room.
     pub room: String,
 }
 
-/// A file in the folder of recordings.
+/// A file in the folder of recordings, or a room of a journal.
 #[derive(Clone, Debug)]
 pub struct RecordingFile {
-    /// Its name.
+    /// Its name. The files of a shard's journal have one for all.
     pub file: String,
-    /// Its length in bytes.
+    /// Its length in bytes, or the bytes that the room has in the journal.
     pub bytes: u64,
-    /// The time of its last change, since 1970.
+    /// The time of its last change, since 1970; of a room of a journal, when it was last written
+    /// whole.
     pub changed: Duration,
     /// The facts about the room, or why the file can't be read.
     pub glance: Result<Glance, String>,
 }
 
-/// The folder of recordings, to read from it.
+/// The folders of recordings and of the journal, to read from them. One of them is set.
 #[derive(Clone, Debug)]
 pub(crate) struct Files {
-    pub(super) folder: PathBuf,
+    pub(crate) folder: Option<PathBuf>,
+    pub(crate) journal: Option<PathBuf>,
 }
+
+/// A recording of the list: its time, its file, its bytes, and what is known of it already.
+pub(super) type Listed = (Duration, String, u64, Option<Glance>);
 
 impl Files {
     /// The number of recordings whose names contain a text, and `limit` of them after the first
-    /// `skip`: the latest first.
+    /// `skip`: the latest first. Rooms of the journal are among them, as if the names of their
+    /// files had their types and ids.
     pub(crate) fn list(
         &self,
         containing: &str,
         skip: usize,
         limit: usize,
     ) -> Result<(usize, Vec<RecordingFile>)> {
+        let mut files = self.recorded(containing)?;
+        if let Some(journals) = self.journals() {
+            files.extend(journals.list(containing)?);
+        }
+        files.sort_by(|(one, name, ..), (other, other_name, ..)| {
+            (other, other_name).cmp(&(one, name))
+        });
+        let count = files.len();
+        let listed = files.into_iter().skip(skip).take(limit);
+        let listed = listed.map(|(changed, file, bytes, glance)| {
+            let glance = glance.map_or_else(|| self.glance(&file, bytes), Ok);
+            RecordingFile { file, bytes, changed, glance }
+        });
+        Ok((count, listed.collect()))
+    }
+
+    fn journals(&self) -> Option<Journals<'_>> {
+        self.journal.as_deref().map(Journals)
+    }
+
+    /// The files in the folder of recordings whose names contain a text.
+    fn recorded(&self, containing: &str) -> Result<Vec<Listed>> {
+        let Some(folder) = &self.folder else { return Ok(Vec::new()) };
         let failed = |error: io::Error| {
-            let text = format!("recordings.folder = {:?} can't be read: {error}", self.folder);
+            let text = format!("recordings.folder = {folder:?} can't be read: {error}");
             Error::new(ErrorCode::Internal, text)
         };
-        let entries = match fs::read_dir(&self.folder) {
+        let entries = match fs::read_dir(folder) {
             Ok(entries) => entries,
             // The first recording makes it.
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok((0, Vec::new())),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
             Err(error) => return Err(failed(error)),
         };
         let mut files = Vec::new();
@@ -70,22 +101,17 @@ impl Files {
             if metadata.is_file() && is_name(&file) && file.contains(containing) {
                 let changed = metadata.modified().unwrap_or(SystemTime::UNIX_EPOCH);
                 let changed = changed.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-                files.push((changed, file, metadata.len()));
+                files.push((changed, file, metadata.len(), None));
             }
         }
-        files.sort_by(|one, other| other.cmp(one));
-        let count = files.len();
-        let listed = files.into_iter().skip(skip).take(limit).map(|(changed, file, bytes)| {
-            let glance = self.glance(&file, bytes);
-            RecordingFile { file, bytes, changed, glance }
-        });
-        Ok((count, listed.collect()))
+        Ok(files)
     }
 
     /// Looks at the begin and the end of a file.
     fn glance(&self, name: &str, bytes: u64) -> Result<Glance, String> {
         let look = || {
-            let mut file = File::open(self.folder.join(name))?;
+            let folder = self.folder.as_deref().unwrap_or(Path::new(""));
+            let mut file = File::open(folder.join(name))?;
             let (mut first, mut last) = (Vec::new(), Vec::new());
             let piece = Glance::BYTES as u64;
             file.by_ref().take(piece).read_to_end(&mut first)?;
@@ -104,6 +130,11 @@ impl Files {
     /// can't be read.
     pub(crate) fn read(&self, source: &RecordingSource) -> Result<(Recording, u64)> {
         let RecordingSource { file, room } = source;
+        if let Some(journals) = self.journals()
+            && let Some(series) = Series::named(file)
+        {
+            return journals.read(series, room);
+        }
         let not_found = |why: &str| {
             let text = format!("the recording {:?} {why}", excerpt(file, 100));
             Error::new(ErrorCode::RoomNotFound, text)
@@ -112,11 +143,11 @@ impl Files {
             let text = format!("{:?} is not the name of a recording", excerpt(file, 100));
             return Err(Error::new(ErrorCode::Refused, text));
         }
-        let path = self.folder.join(file);
-        let is_file = fs::symlink_metadata(&path).is_ok_and(|metadata| metadata.is_file());
-        if !is_file {
+        let path = self.folder.as_ref().map(|folder| folder.join(file));
+        let is_file = |path: &PathBuf| fs::symlink_metadata(path).is_ok_and(|it| it.is_file());
+        let Some(path) = path.filter(is_file) else {
             return Err(not_found("is not in the folder of recordings"));
-        }
+        };
         let unreadable = |error: &dyn std::fmt::Display| {
             Error::new(ErrorCode::BadPayload, format!("{file}: {error}"))
         };

@@ -10,7 +10,7 @@ use std::collections::VecDeque;
 use std::mem;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use playfield_room::recording::{About, BlockKind, Files, Recorder, Why, put_section};
 use playfield_room::{AnyRoom, RoomType};
@@ -277,13 +277,15 @@ impl RoomNotes {
 }
 
 impl Files for RoomNotes {
-    fn begin(&mut self, why: &Why) {
-        self.about.why = why.to_string();
+    fn begin(&mut self, _: &Why) {
+        self.about.why = "the room has a journal".into();
     }
 
     fn block(&mut self, kind: BlockKind, content: Vec<u8>) {
         if kind == BlockKind::Keyframe {
             // A file has all that is needed of a room from here on.
+            let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+            self.about.unix_ms = now.as_millis() as u64;
             self.put(BlockKind::About, &self.about.encode());
             self.put(BlockKind::Host, &self.criteria);
         }

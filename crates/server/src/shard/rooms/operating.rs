@@ -55,6 +55,7 @@ impl RoomHost {
                 rates: (any.tick_hz(), any.sync_hz()),
                 load,
                 recording: any.recorder().map(|recorder| recorder.has_file()),
+                is_journaled: any.journaled().is_some(),
                 whole: has_state.then_some(whole),
                 view,
                 messages,
