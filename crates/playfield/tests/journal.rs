@@ -3,6 +3,9 @@
 
 #![cfg(all(target_os = "linux", feature = "store"))]
 
+#[path = "journal/away.rs"]
+mod away;
+
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};

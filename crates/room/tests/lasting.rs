@@ -604,7 +604,7 @@ fn a_store_that_is_away_refuses_those_who_wait_for_now() {
     let log = logged(|| assert_eq!(sim.run_background(), 1));
     let why = sim.why_gone(ann).unwrap();
     assert_eq!(why.code(), ErrorCode::Busy);
-    assert_eq!(why.text(), "the room's save can't be loaded now; try again later");
+    assert_eq!(why.text(), "the save of sim \"42\" can't be loaded now; try again later");
     let said = "the save of sim \"42\" can't be loaded now, so room sim is not created: the \
                 database is restarted";
     assert!(log[0].ends_with(said), "{log:?}");

@@ -8,6 +8,7 @@
 
 mod files;
 mod recovery;
+mod saver;
 
 use std::collections::HashSet;
 use std::fs::{self, DirBuilder, File, OpenOptions};
@@ -24,6 +25,7 @@ use crate::config;
 use crate::entropy::Entropy;
 pub(crate) use files::FileSink;
 pub(crate) use recovery::{Recovering, parts};
+use saver::Saver;
 
 /// The file that says which files count.
 const OWNER: &str = "owner";
@@ -54,8 +56,9 @@ pub(crate) struct Journal {
     /// Files of other incarnations are moved, not removed.
     keeps_others: AtomicBool,
     /// The rooms that were dropped without being saved, by type and key. What they were is in the
-    /// journal, for the next start.
+    /// journal, until the store has it, or for the next start.
     unsaved: Mutex<HashSet<(String, String)>>,
+    saver: Saver,
     /// Wakes the shards when the files count.
     wake: Mutex<Vec<Box<dyn Fn() + Send>>>,
 }
@@ -112,6 +115,7 @@ impl Journal {
             to_begin: AtomicUsize::new(shards),
             keeps_others: AtomicBool::new(false),
             unsaved: Mutex::default(),
+            saver: Saver::default(),
             wake: Mutex::default(),
         };
         if !is_successor {
@@ -133,6 +137,7 @@ impl Journal {
             to_begin: AtomicUsize::new(0),
             keeps_others: AtomicBool::new(false),
             unsaved: Mutex::default(),
+            saver: Saver::default(),
             wake: Mutex::default(),
         })
     }
@@ -223,7 +228,7 @@ impl Journal {
         self.is_owner.store(true, Ordering::Release);
         drop(owner);
         self.remove_others();
-        self.wake.lock().unwrap_or_else(PoisonError::into_inner).iter().for_each(|wake| wake());
+        self.wake_shards();
     }
 
     /// The files of other incarnations.
@@ -266,6 +271,15 @@ impl Journal {
     pub(crate) fn is_unsaved(&self, room_type: &str, key: &str) -> bool {
         let unsaved = self.unsaved();
         !unsaved.is_empty() && unsaved.contains(&(room_type.to_owned(), key.to_owned()))
+    }
+
+    /// A room that was not saved is saved now, and the journal has its end.
+    pub(crate) fn forget_unsaved(&self, room_type: &str, key: &str) {
+        self.unsaved().remove(&(room_type.to_owned(), key.to_owned()));
+    }
+
+    fn wake_shards(&self) {
+        self.wake.lock().unwrap_or_else(PoisonError::into_inner).iter().for_each(|wake| wake());
     }
 
     fn has_unsaved(&self) -> bool {

@@ -191,6 +191,7 @@ impl<R: Room> RoomCore<R> {
 
     /// Notes that the room is dropped before its end is over.
     fn leave_unfinished(&mut self, what: &str) {
+        self.keep_unsaved();
         self.log_unsaved();
         let is_unsaved = self.unsaved().is_some();
         self.undone = Some(if is_unsaved { Undone::Save } else { Undone::End });

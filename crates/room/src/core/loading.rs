@@ -358,7 +358,8 @@ impl<R: Room> RoomCore<R> {
             "the save of {name} can't be loaded now, so room {} is not created: {why}",
             self.context.id()
         );
-        Error::new(ErrorCode::Busy, "the room's save can't be loaded now; try again later")
+        let text = format!("the save of {name} can't be loaded now; try again later");
+        Error::new(ErrorCode::Busy, text)
     }
 
     /// The save can't be read. It is not overwritten: no room is created. Players don't learn why.

@@ -33,6 +33,7 @@ use joining::{Opening, Waiting};
 use loading::Unborn;
 pub(crate) use saving::REOPENINGS;
 use saving::Saving;
+pub use saving::Unsaved;
 
 /// A room of one type.
 pub(crate) struct RoomCore<R: Room> {

@@ -1,11 +1,15 @@
 //! A persistent room: when it is saved, and who waits for that.
 
+mod unsaved;
+
 use std::future::ready;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use playfield_state::{Kept, save_kept};
 use playfield_wire::ErrorCode;
+
+pub use unsaved::Unsaved;
 
 use super::guard::guard;
 use super::loading::places;
@@ -16,8 +20,8 @@ use crate::frozen::FROZEN_BYTES_MAX;
 use crate::frozen::parts::{self, Time};
 use crate::hash::hash;
 use crate::{
-    Completion, Error, Fence, InternalMessage, Loaded, Opened, Room, RoomOutput, Stage, Store,
-    StoreError, StoreErrorKind, Stored, Undone,
+    Completion, Durability, Error, Fence, InternalMessage, Loaded, Opened, Room, RoomOutput, Stage,
+    Store, StoreError, StoreErrorKind, Stored, Undone,
 };
 
 /// The time until a save that failed is tried again, while the room is open and while it ends.
@@ -54,6 +58,8 @@ pub(super) struct Saving {
     bytes: usize,
     /// When the last line about forgotten fields was logged.
     forgotten_at: Option<Duration>,
+    /// The last state of a room that ended without being saved.
+    left: Option<Box<Unsaved>>,
 }
 
 /// The room's save in the store, which is closed at the end.
@@ -125,6 +131,7 @@ impl Saving {
             failed: None,
             bytes: 0,
             forgotten_at: None,
+            left: None,
         }
     }
 
@@ -622,10 +629,34 @@ impl<R: Room> RoomCore<R> {
         self.saving.as_ref().filter(|saving| self.live.is_some() && saving.is_pending())
     }
 
+    /// Keeps the state of a room that is dropped without being saved, if its journal has it.
+    pub(super) fn keep_unsaved(&mut self) {
+        let mut save = Vec::new();
+        let is_journaled = self.settings.durability == Durability::Journal;
+        if is_journaled
+            && self.unsaved().is_some()
+            && self.write_save(&mut save)
+            && let Some(saving) = &mut self.saving
+        {
+            saving.left = Some(Box::new(Unsaved::of(saving, save)));
+        }
+    }
+
+    /// Takes the state of a room that ended without being saved.
+    pub(super) fn take_left(&mut self) -> Option<Box<Unsaved>> {
+        self.saving.as_mut()?.left.take()
+    }
+
     /// Says what is lost if the room is dropped now.
     pub(super) fn log_unsaved(&self) {
         let Some(saving) = self.unsaved() else { return };
-        if let Some(save) = &saving.in_flight {
+        if saving.left.is_some() {
+            log::error!(
+                "{} ended without being saved: its last state is in the journal, and its key is \
+                 busy until the store takes it",
+                saving.name()
+            );
+        } else if let Some(save) = &saving.in_flight {
             log::error!(
                 "{} ended before it was known to be saved (save {})",
                 saving.name(),

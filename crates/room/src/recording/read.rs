@@ -139,6 +139,15 @@ pub struct End {
 }
 
 impl End {
+    /// The content of a block of this kind.
+    #[must_use]
+    pub fn encode(&self) -> Vec<u8> {
+        let mut out = Vec::new();
+        self.has_failed.put(&mut out);
+        self.why.put(&mut out);
+        out
+    }
+
     pub(super) fn decode(bytes: &[u8]) -> Result<Self, DecodeError> {
         let reader = &mut Reader::new(bytes);
         Ok(Self { has_failed: Coded::read(reader)?, why: Coded::read(reader)? })

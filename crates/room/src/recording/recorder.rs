@@ -17,7 +17,7 @@ use super::{Files, Input, Position, RecorderSettings, Why};
 use crate::frozen::{FreezeError, FrozenWriter, InFlight};
 use crate::{
     Admission, AnyRoom, EndReason, Entrant, Error, LeaveReason, Mail, Operation, Player,
-    Reservation, RoomOutput, RoomSummary, SeatFor, Stage, StoreErrorKind, Undone,
+    Reservation, RoomOutput, RoomSummary, SeatFor, Stage, StoreErrorKind, Undone, Unsaved,
 };
 
 /// A room that notes its inputs: the last minutes in memory, or all in a file. To its host it is
@@ -252,6 +252,9 @@ impl Recorder {
             && !journal.is_fenced
         {
             // The journal keeps what the store has not.
+            if let Some(unsaved) = self.room.take_unsaved() {
+                self.tape.unsaved(unsaved);
+            }
             self.tape.is_on = false;
             return;
         }
@@ -579,6 +582,10 @@ impl AnyRoom for Recorder {
 
     fn save(&mut self, out: &mut Vec<u8>) -> bool {
         self.room.save(out)
+    }
+
+    fn take_unsaved(&mut self) -> Option<Box<Unsaved>> {
+        self.room.take_unsaved()
     }
 
     fn asks(&self) -> Vec<u64> {

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use super::coding::Coded;
 use super::input::{put_answer, put_hash};
-use super::{Answer, BlockKind, Cursor, Input, Position};
-use crate::Error;
+use super::{Answer, BlockKind, Cursor, End, Input, Position};
+use crate::{Error, Unsaved};
 
 /// A block of inputs is closed at this size, and in a file at this age: a process that is killed
 /// loses what is younger, and shorter blocks take more space.
@@ -28,6 +28,11 @@ pub trait Files: Send {
 
     /// The file is whole.
     fn end(&mut self);
+
+    /// The room has ended, and its last state is not saved. A journal sees to that.
+    fn unsaved(&mut self, room: Box<Unsaved>) {
+        drop(room);
+    }
 
     /// Inputs are noted that are in no block yet. A journal has them
     /// [closed](crate::recording::Recorder::close_block) at the end of the turn.
@@ -182,16 +187,19 @@ impl Tape {
         (self.has_file, self.is_on, self.is_too_large) = (true, true, false);
     }
 
+    /// The room has ended without being saved.
+    pub(super) fn unsaved(&mut self, room: Box<Unsaved>) {
+        self.files.unsaved(room);
+    }
+
     /// Ends the file. What follows is kept in memory again, from the next keyframe on.
     pub(super) fn end_file(&mut self, why: &Why) {
         if !self.has_file {
             return;
         }
         self.close_block();
-        let mut end = Vec::new();
-        (*why == Why::Failed).put(&mut end);
-        why.to_string().put(&mut end);
-        self.files.block(BlockKind::End, end);
+        let end = End { has_failed: *why == Why::Failed, why: why.to_string() };
+        self.files.block(BlockKind::End, end.encode());
         self.files.end();
         (self.has_file, self.has_keyframe) = (false, false);
         self.is_on = !self.settings.keeps.is_zero();

@@ -217,6 +217,9 @@ impl Running {
         if let Some(recordings) = &self.node.recordings {
             recordings.flush(RECORDINGS_WAIT);
         }
+        if let Some(journal) = &self.node.journal {
+            journal.stop_saving();
+        }
         // Its rooms are gone, so this releases the file: the process may open it again.
         if !self.node.store.close(STORE_CLOSE_MAX) {
             let wait = STORE_CLOSE_MAX.as_secs();

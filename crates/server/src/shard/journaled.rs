@@ -12,8 +12,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
-use playfield_room::recording::{About, BlockKind, Files, Recorder, Why, put_section};
-use playfield_room::{AnyRoom, RoomType};
+use playfield_room::recording::{About, BlockKind, End, Files, Recorder, Why, put_section};
+use playfield_room::{AnyRoom, RoomType, Unsaved};
 
 use crate::journal::{Journal, is_journaled};
 use crate::room_id::RoomId;
@@ -84,6 +84,8 @@ struct Notes {
     sections: Vec<u8>,
     /// The rooms that have inputs in no section yet.
     open: Vec<RoomId>,
+    /// The types and keys of rooms that are saved at last, and have their ends in the sections.
+    saved: Vec<(String, String)>,
 }
 
 /// Mail that waits for a block.
@@ -107,6 +109,8 @@ pub(crate) struct Journaled {
     waiting: VecDeque<Waiting>,
     /// Mail for this shard that need not wait any more.
     pub(in crate::shard) released: VecDeque<ShardMail>,
+    /// The types and keys that are free when this block is durable.
+    freed: VecDeque<(u64, Vec<(String, String)>)>,
     /// The blocks that are not durable, and when each was begun.
     under_way: VecDeque<(u64, Duration)>,
     /// The first block of the present file, and the bytes in it.
@@ -130,6 +134,7 @@ impl Journaled {
             next_room: 0,
             waiting: VecDeque::new(),
             released: VecDeque::new(),
+            freed: VecDeque::new(),
             under_way: VecDeque::new(),
             first: 0,
             bytes: 0,
@@ -166,7 +171,16 @@ impl Journaled {
         let number = self.next_room;
         self.next_room += 1;
         let (notes, journal) = (Arc::clone(&self.notes), Arc::clone(&self.journal));
-        let files = RoomNotes { number, id, about, criteria, notes, journal, has_ended: false };
+        let files = RoomNotes {
+            number,
+            id,
+            about,
+            criteria,
+            notes,
+            journal,
+            has_ended: false,
+            unsaved: None,
+        };
         let every = Duration::from_secs(room_type.settings.persist_s.into());
         let stalled = Arc::clone(&self.is_stalled);
         Box::new(Recorder::journal(room, Box::new(files), every, stalled))
@@ -189,7 +203,9 @@ impl Journaled {
     /// Ends the block of this turn, if there is something in it. Returns whether it begins a file,
     /// so that all rooms are to be [written](Self::to_write) again.
     pub(in crate::shard) fn end_block(&mut self, now: Duration) -> bool {
-        let sections = mem::take(&mut self.notes().sections);
+        let mut notes = self.notes();
+        let (sections, saved) = (mem::take(&mut notes.sections), mem::take(&mut notes.saved));
+        drop(notes);
         let is_whole = self.to_write.as_ref().is_some_and(VecDeque::is_empty);
         if sections.is_empty() && !is_whole {
             return false;
@@ -202,6 +218,9 @@ impl Journaled {
         let number = self.next;
         self.next += 1;
         self.under_way.push_back((number, now));
+        if !saved.is_empty() {
+            self.freed.push_back((number, saved));
+        }
         self.sink.append(Block { number, sections, begins_file });
         if is_whole {
             self.to_write = None;
@@ -238,6 +257,13 @@ impl Journaled {
         while self.under_way.front().is_some_and(|(number, _)| *number < durable) {
             self.under_way.pop_front();
         }
+        while self.freed.front().is_some_and(|(number, _)| *number < durable)
+            && let Some((_, saved)) = self.freed.pop_front()
+        {
+            for (room_type, key) in saved {
+                self.journal.forget_unsaved(&room_type, &key);
+            }
+        }
         let is_late = self.late_at().is_some_and(|at| at <= now);
         self.is_stalled.swap(is_late, Ordering::Relaxed) != is_late
     }
@@ -267,6 +293,25 @@ struct RoomNotes {
     notes: Arc<Mutex<Notes>>,
     journal: Arc<Journal>,
     has_ended: bool,
+    /// The last state, if the room ended without being saved.
+    unsaved: Option<Box<Unsaved>>,
+}
+
+/// The end of a room that is saved later.
+pub(crate) struct RoomEnd {
+    number: u64,
+    key: (String, String),
+    notes: Arc<Mutex<Notes>>,
+}
+
+impl RoomEnd {
+    /// Writes it into the journal.
+    pub(crate) fn put(self) {
+        let end = End { has_failed: false, why: "the room ended, and was saved later".into() };
+        let mut notes = self.notes.lock().unwrap_or_else(PoisonError::into_inner);
+        put_section(self.number, BlockKind::End, &end.encode(), &mut notes.sections);
+        notes.saved.push(self.key);
+    }
 }
 
 impl RoomNotes {
@@ -295,6 +340,10 @@ impl Files for RoomNotes {
 
     fn end(&mut self) {}
 
+    fn unsaved(&mut self, room: Box<Unsaved>) {
+        self.unsaved = Some(room);
+    }
+
     fn waits(&mut self) {
         self.notes.lock().unwrap_or_else(PoisonError::into_inner).open.push(self.id);
     }
@@ -305,7 +354,13 @@ impl Drop for RoomNotes {
         if !self.has_ended
             && let Some(key) = &self.about.key
         {
-            self.journal.note_unsaved(&self.about.room_type, key);
+            let room_type = &self.about.room_type;
+            self.journal.note_unsaved(room_type, key);
+            if let Some(unsaved) = self.unsaved.take() {
+                let (number, notes) = (self.number, Arc::clone(&self.notes));
+                let key = (room_type.clone(), key.clone());
+                self.journal.save_later(*unsaved, RoomEnd { number, key, notes });
+            }
         }
     }
 }

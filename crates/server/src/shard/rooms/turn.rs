@@ -53,8 +53,11 @@ impl RoomHost {
         if let (Some(journaled), Some(key)) = (&below.outbound.journaled, &birth.key)
             && journaled.is_unsaved(room_type, key)
         {
-            let text = "the last state of this room could not be saved and is in the journal; it \
-                        goes on when the node is started again";
+            let text = format!(
+                "the room {:?} {key:?} has ended, and its last state is not saved yet: the store \
+                 is away. Try again later",
+                room_type.name
+            );
             return Err(Error::new(ErrorCode::Busy, text));
         }
         below.env.watch.enters(spec.room_type);
