@@ -1,6 +1,9 @@
 //! A program that serves rooms, as people run it. This binary is both that program, when its first
 //! argument is one of the program's, and the tests of it.
 
+#[path = "command/other_build.rs"]
+mod other_build;
+
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -36,6 +39,10 @@ const TESTS: &[(&str, fn())] = &[
         a_store_that_is_not_there_stops_nodes_and_no_other_command,
     ),
     ("a_room_that_failed_is_replayed", a_room_that_failed_is_replayed),
+    (
+        "a_build_with_other_logic_says_where_it_does_otherwise",
+        other_build::a_build_with_other_logic_says_where_it_does_otherwise,
+    ),
     ("a_schema_is_read_over_tls", a_schema_is_read_over_tls),
     ("it_serves_until_it_is_stopped", it_serves_until_it_is_stopped),
     #[cfg(target_os = "linux")]
@@ -121,6 +128,10 @@ fn server() -> Server {
     #[cfg(feature = "postgres")]
     let server = match std::env::var(SHELF_URL_IN) {
         Ok(variable) => server.store_postgres_env(variable),
+        Err(_) => server,
+    };
+    let server = match std::env::var(other_build::STORE) {
+        Ok(path) => server.room::<other_build::Tally>("tally").store_file(path),
         Err(_) => server,
     };
     server.prepare(|server| match std::env::var(UNPREPARED) {
@@ -304,7 +315,11 @@ struct Node {
 
 impl Node {
     fn start(arguments: &[&str], stderr: impl Into<Stdio>, log: &str) -> Self {
-        let mut process = program(arguments)
+        Self::start_as(program(arguments), stderr, log)
+    }
+
+    fn start_as(mut command: Command, stderr: impl Into<Stdio>, log: &str) -> Self {
+        let mut process = command
             .env("PLAYFIELD_LISTEN", "127.0.0.1:0")
             .env("PLAYFIELD_SHARDS", "1")
             .env("PLAYFIELD_LOG", log)
@@ -349,18 +364,25 @@ impl Node {
         self.process.wait().expect("it can be waited for").code()
     }
 
-    /// Reads the log until a line contains `text`.
-    fn until_logged(&mut self, text: &str) {
+    fn kill(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+
+    /// Reads the log until a line contains `text`. Returns the line.
+    fn until_logged(&mut self, text: &str) -> String {
         let stderr = self.process.stderr.take().expect("it is piped and not read yet");
         let mut lines = BufReader::new(stderr).lines().map(|line| line.expect("text"));
-        assert!(lines.any(|line| line.contains(text)), "{text:?} was not logged");
+        let line = lines.find(|line| line.contains(text));
+        // What follows has to go somewhere.
+        std::thread::spawn(move || lines.for_each(drop));
+        line.unwrap_or_else(|| panic!("{text:?} was not logged"))
     }
 }
 
 impl Drop for Node {
     fn drop(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
+        self.kill();
     }
 }
 

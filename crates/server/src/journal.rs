@@ -23,6 +23,7 @@ use playfield_room::{Durability, RoomType, Settings};
 
 use crate::config;
 use crate::entropy::Entropy;
+use crate::program::build;
 pub(crate) use files::FileSink;
 pub(crate) use recovery::{Recovering, parts};
 use saver::Saver;
@@ -103,13 +104,11 @@ impl Journal {
             io::Error::new(error.kind(), format!("journal.folder = {folder:?}: {error}"))
         };
         builder.recursive(true).create(&folder).map_err(named)?;
-        let program = std::env::current_exe().ok();
-        let program = program.as_deref().and_then(Path::file_name).unwrap_or_default();
         let this = Self {
             folder: folder.clone(),
             settings: settings.clone(),
             incarnation: Entropy::System.number().max(1),
-            build: format!("{} (Playfield {})", program.display(), env!("CARGO_PKG_VERSION")),
+            build: build().to_owned(),
             owner: Mutex::new(None),
             is_owner: AtomicBool::new(false),
             to_begin: AtomicUsize::new(shards),

@@ -45,6 +45,7 @@ mod memory;
 mod memory_limit;
 mod node;
 mod panics;
+mod program;
 mod proxy;
 mod pulse;
 pub mod reach;

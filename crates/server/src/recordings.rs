@@ -7,7 +7,7 @@ mod journals;
 use std::collections::HashMap;
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Write};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
@@ -22,6 +22,7 @@ use playfield_room::{AnyRoom, Record, RoomType};
 pub(crate) use self::files::Files as RecordingFiles;
 pub use self::files::{RecordingFile, RecordingSource};
 use crate::config;
+use crate::program::build;
 use crate::room_id::RoomId;
 
 /// The most blocks that wait to be written.
@@ -34,7 +35,6 @@ const ENDING: &str = "rec";
 pub(crate) struct Recordings {
     queue: SyncSender<Order>,
     settings: RecorderSettings,
-    build: String,
 }
 
 /// An order to the thread that writes.
@@ -66,15 +66,12 @@ impl Recordings {
         }
         let name = thread::Builder::new().name("playfield-recordings".into());
         name.spawn(move || Writer { folder, used: 0, files: HashMap::new() }.run(&orders))?;
-        let program = std::env::current_exe().ok();
-        let program = program.as_deref().and_then(Path::file_name).unwrap_or_default();
-        let build = format!("{} (Playfield {})", program.display(), env!("CARGO_PKG_VERSION"));
         let settings = RecorderSettings {
             keeps: config.keep,
             kept_bytes_max: config.room_bytes,
             ..RecorderSettings::default()
         };
-        Ok(Some(Self { queue, settings, build }))
+        Ok(Some(Self { queue, settings }))
     }
 
     /// Records a room, as its type wants it.
@@ -94,7 +91,7 @@ impl Recordings {
             key: room.summary().key.as_deref().map(str::to_owned),
             fingerprint: room_type.fingerprint,
             messages: Arc::clone(&room_type.messages),
-            build: self.build.clone(),
+            build: build().to_owned(),
             ..About::default()
         };
         let files = RoomFiles { queue: self.queue.clone(), about, number: 0, is_lost: false };

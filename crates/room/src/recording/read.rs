@@ -232,6 +232,12 @@ impl Recording {
         &self.host
     }
 
+    /// The names of the files of the journal that it is from, the oldest first.
+    #[must_use]
+    pub fn files(&self) -> &[String] {
+        &self.files
+    }
+
     /// The bytes that it has in the journal that it is from.
     #[must_use]
     pub fn bytes(&self) -> u64 {

@@ -21,6 +21,9 @@ pub struct Recovered {
     /// Why it is not at the end of the journal, but at the last place at which it is known to be
     /// as it was.
     pub stopped: Option<String>,
+    /// The last place at which it is known to be as it was: if another build runs it, what came
+    /// after may be otherwise.
+    pub known: Position,
 }
 
 /// The form in which a recovered room goes on.
@@ -70,11 +73,12 @@ impl std::error::Error for RecoverError {}
 pub fn recover(recording: &Recording, room_type: &RoomType) -> Result<Recovered, RecoverError> {
     let mut replay = last(recording, room_type)?;
     let first = replay.position();
+    let is_comparable = replay.is_comparable();
     let mut same = first;
     let stopped = loop {
         let step = replay.step(None);
         match step.map_err(|error| named(&replay, recording, error))? {
-            Some(Step::Same(position)) => same = position,
+            Some(Step::Same(position)) if is_comparable => same = position,
             Some(Step::Differs(difference)) => {
                 let file = recording.files.get(replay.file()).map_or("", String::as_str);
                 break Some(format!("{file}: {difference}"));
@@ -96,7 +100,8 @@ pub fn recover(recording: &Recording, room_type: &RoomType) -> Result<Recovered,
     }
     let position = replay.position();
     let room = freeze(replay.room(), position)?;
-    Ok(Recovered { room, position, inputs: position.inputs - first.inputs, stopped })
+    let inputs = position.inputs - first.inputs;
+    Ok(Recovered { room, position, inputs, stopped, known: same })
 }
 
 /// The replay from the last keyframe.

@@ -119,7 +119,16 @@ impl Journal {
                 self.folder.join(super::KEPT)
             );
         }
-        let (position, inputs) = (recovered.position, recovered.inputs);
+        let (position, inputs, known) = (recovered.position, recovered.inputs, recovered.known);
+        if known.inputs < position.inputs && about.build != self.build {
+            log::warn!(
+                "{named} goes on at {position} in another build than {:?}, which journaled it: the \
+                 last hash of its state in {} is at {known}, so whether this build does otherwise \
+                 after that is not known",
+                about.build,
+                recording.files().last().map_or("", String::as_str)
+            );
+        }
         let room = match recovered.room {
             RecoveredRoom::Open(form) => {
                 let criteria = recording.host().to_vec();
