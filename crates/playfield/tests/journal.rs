@@ -5,6 +5,8 @@
 
 #[path = "journal/away.rs"]
 mod away;
+#[path = "journal/panics.rs"]
+mod panics;
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::path::PathBuf;

@@ -325,7 +325,7 @@ pub trait AnyRoom: Send {
         false
     }
 
-    /// Takes the last state of a journaled room that ended without being saved.
+    /// Takes what is left of a journaled room that ended without being saved, or failed.
     fn take_unsaved(&mut self) -> Option<Box<Unsaved>> {
         None
     }

@@ -21,6 +21,7 @@ use playfield_room::{AnyRoom, Record, RoomType};
 
 pub(crate) use self::files::Files as RecordingFiles;
 pub use self::files::{RecordingFile, RecordingSource};
+pub(crate) use self::journals::Journals;
 use crate::config;
 use crate::program::build;
 use crate::room_id::RoomId;

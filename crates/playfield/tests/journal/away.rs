@@ -14,6 +14,7 @@ use playfield::store::{
 use playfield::{Config, ErrorCode, LevelFilter, Running, Server, client};
 
 use super::PATIENCE;
+use super::panics::Score;
 
 #[derive(State, Default)]
 struct Purse {
@@ -92,15 +93,16 @@ impl Store for Away {
 }
 
 /// The folder of a journal, which is removed when dropped.
-struct Folder(PathBuf);
+pub(super) struct Folder(PathBuf);
 
 impl Folder {
-    fn new(name: &str) -> Self {
+    pub(super) fn new(name: &str) -> Self {
         let name = format!("playfield-journal-away-{}-{name}", std::process::id());
         Self(std::env::temp_dir().join(name))
     }
 
-    fn start(&self, store: &Away) -> Running {
+    /// Starts a node that may often be joined.
+    pub(super) fn start(&self, store: impl Store + 'static) -> Running {
         let mut config =
             Config { listen: ([127, 0, 0, 1], 0).into(), shards: 2, ..Config::default() };
         config.log = LevelFilter::Off;
@@ -108,7 +110,8 @@ impl Folder {
         for limit in ["session.rooms_created", "address.rooms_created", "address.joins"] {
             config.set(&format!("limits.{limit}"), "{ per_minute = 1000000 }").unwrap();
         }
-        Server::new().room::<Purse>("purse").store(store.clone()).start(config).unwrap()
+        let server = Server::new().room::<Purse>("purse").room::<Score>("score");
+        server.store(store).start(config).unwrap()
     }
 }
 
@@ -118,11 +121,11 @@ impl Drop for Folder {
     }
 }
 
-fn runtime() -> tokio::runtime::Runtime {
+pub(super) fn runtime() -> tokio::runtime::Runtime {
     tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap()
 }
 
-async fn connect(running: &Running) -> Connection {
+pub(super) async fn connect(running: &Running) -> Connection {
     client::connect(&format!("tcp://{}", running.local_addr())).await.unwrap()
 }
 
@@ -131,10 +134,12 @@ async fn join(connection: &Connection) -> std::result::Result<Joined<Purse>, Cli
 }
 
 /// Joins as soon as the key is free.
-async fn join_when_free(connection: &Connection) -> Joined<Purse> {
+pub(super) async fn join_when_free<T>(
+    join: impl AsyncFn() -> std::result::Result<T, ClientError>,
+) -> T {
     let by = Instant::now() + PATIENCE;
     loop {
-        match join(connection).await {
+        match join().await {
             Ok(room) => return room,
             Err(error) => assert_eq!(error.code(), Some(ErrorCode::Busy), "{error}"),
         }
@@ -152,7 +157,7 @@ fn wait_for(said: &Receiver<&'static str>, what: &str) {
 fn a_room_that_is_created_while_the_store_is_away_can_be_joined_once_it_is_back() {
     let (store, _said) = Away::new();
     let folder = Folder::new("created");
-    let running = folder.start(&store);
+    let running = folder.start(store.clone());
     runtime().block_on(async {
         let ann = connect(&running).await;
         store.goes(true);
@@ -173,7 +178,7 @@ fn a_room_that_is_created_while_the_store_is_away_can_be_joined_once_it_is_back(
 fn a_room_goes_on_while_the_store_is_away_and_is_saved_once_it_is_back() {
     let (store, said) = Away::new();
     let folder = Folder::new("saved");
-    let running = folder.start(&store);
+    let running = folder.start(store.clone());
     runtime().block_on(async {
         let ann = connect(&running).await;
         let room = join(&ann).await.unwrap();
@@ -193,7 +198,7 @@ fn a_room_goes_on_while_the_store_is_away_and_is_saved_once_it_is_back() {
 fn the_key_of_a_room_that_ended_while_the_store_was_away_is_free_once_it_is_back() {
     let (store, said) = Away::new();
     let folder = Folder::new("ended");
-    let running = folder.start(&store);
+    let running = folder.start(store.clone());
     runtime().block_on(async {
         let ann = connect(&running).await;
         let room = join(&ann).await.unwrap();
@@ -210,13 +215,13 @@ fn the_key_of_a_room_that_ended_while_the_store_was_away_is_free_once_it_is_back
         }
         store.goes(false);
         wait_for(&said, "saved");
-        let room = join_when_free(&ann).await;
+        let room = join_when_free(async || join(&ann).await).await;
         assert_eq!(room.state().coins, 7, "nothing is lost");
         assert_eq!(room.request(Put(1)).await.unwrap(), 8);
     });
     running.shutdown();
     // The journal does not bring back what was before.
-    let running = folder.start(&store);
+    let running = folder.start(store.clone());
     runtime().block_on(async {
         let ann = connect(&running).await;
         let room = join(&ann).await.unwrap();
@@ -230,7 +235,7 @@ fn the_key_of_a_room_that_ended_while_the_store_was_away_is_free_once_it_is_back
     });
     running.shutdown();
     store.goes(false);
-    let running = folder.start(&store);
+    let running = folder.start(store.clone());
     runtime().block_on(async {
         let room = join(&connect(&running).await).await.unwrap();
         assert_eq!(room.state().coins, 10, "the journal has it");

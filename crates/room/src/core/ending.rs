@@ -122,6 +122,7 @@ impl<R: Room> RoomCore<R> {
     pub(super) fn fail(&mut self, text: &str, out: &mut dyn RoomOutput) {
         log::error!("room {} failed, and is closed: {text}", self.context.id());
         if !self.is_over() {
+            self.keep_failed();
             self.stop(&Error::new(ErrorCode::RoomFailed, "the room failed"), out);
         }
     }

@@ -638,11 +638,22 @@ impl<R: Room> RoomCore<R> {
             && self.write_save(&mut save)
             && let Some(saving) = &mut self.saving
         {
-            saving.left = Some(Box::new(Unsaved::of(saving, save)));
+            saving.left = Some(Box::new(Unsaved::of(saving, Some(save))));
         }
     }
 
-    /// Takes the state of a room that ended without being saved.
+    /// Keeps the save of a room that fails open, if its journal has what it was before.
+    pub(super) fn keep_failed(&mut self) {
+        let is_journaled = self.settings.durability == Durability::Journal;
+        if is_journaled
+            && self.live.is_some()
+            && let Some(saving) = &mut self.saving
+        {
+            saving.left = Some(Box::new(Unsaved::of(saving, None)));
+        }
+    }
+
+    /// Takes what is left of a room that ended without being saved, or failed.
     pub(super) fn take_left(&mut self) -> Option<Box<Unsaved>> {
         self.saving.as_mut()?.left.take()
     }

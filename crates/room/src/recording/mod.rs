@@ -61,7 +61,7 @@ pub use self::journal::{Journal, JournalFault, JournalPart, Segment, SegmentWrit
 pub use self::message::{RECORDED_PAYLOAD_BYTES_MAX, Recorded, RecordedKind};
 pub use self::read::{End, Recording, RecordingError};
 pub use self::recorder::Recorder;
-pub use self::recover::{RecoverError, Recovered, RecoveredRoom, recover};
+pub use self::recover::{RecoverError, Recovered, RecoveredRoom, recover, recover_save};
 pub use self::replay::{Difference, Replay, ReplayError, Step, Summary};
 pub use self::search::{Found, Search, Wanted};
 pub use self::tape::{Files, RecorderSettings, Why};

@@ -253,14 +253,25 @@ impl Recorder {
         {
             // The journal keeps what the store has not.
             if let Some(unsaved) = self.room.take_unsaved() {
-                self.tape.unsaved(unsaved);
+                self.tape.unsaved(unsaved, None);
             }
             self.tape.is_on = false;
             return;
         }
         let failed =
             |why: Result<(), Error>| why.is_err_and(|error| error.code() == ErrorCode::RoomFailed);
-        let why = match self.room.opened().is_some_and(failed) {
+        let has_failed = self.room.opened().is_some_and(failed);
+        if has_failed
+            && self.journal.is_some()
+            && self.tape.has_keyframe()
+            && let Some(unsaved) = self.room.take_unsaved()
+        {
+            // The journal has what the room was before the input with which it failed.
+            self.tape.unsaved(unsaved, Some(self.tape.position().inputs.saturating_sub(1)));
+            self.tape.is_on = false;
+            return;
+        }
+        let why = match has_failed {
             true => {
                 if self.tape.has_any() {
                     self.tape.begin_file(&Why::Failed);

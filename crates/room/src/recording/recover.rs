@@ -49,6 +49,13 @@ pub enum RecoverError {
         /// The reason, and its place.
         error: Box<ReplayError>,
     },
+    /// The room fails here, where it did not before.
+    Fails {
+        /// The name of the last file of the journal.
+        file: String,
+        /// The position at which it fails.
+        at: Position,
+    },
     /// The room can't be written whole.
     Freeze(FreezeError),
 }
@@ -57,6 +64,7 @@ impl fmt::Display for RecoverError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Replay { file, error } => write!(f, "{file}: {error}"),
+            Self::Fails { file, at } => write!(f, "{file}: the room fails at {at}, too"),
             Self::Freeze(error) => error.fmt(f),
         }
     }
@@ -102,6 +110,44 @@ pub fn recover(recording: &Recording, room_type: &RoomType) -> Result<Recovered,
     let room = freeze(replay.room(), position)?;
     let inputs = position.inputs - first.inputs;
     Ok(Recovered { room, position, inputs, stopped, known: same })
+}
+
+/// Runs a room that has failed up to so many inputs of its journal, before the one with which it
+/// failed. Returns its save as it was then.
+///
+/// # Errors
+/// If the recording is not valid, or ends before, or the room does otherwise than it did then.
+pub fn recover_save(
+    recording: &Recording,
+    room_type: &RoomType,
+    inputs: u64,
+) -> Result<Vec<u8>, RecoverError> {
+    let file = || recording.files.last().cloned().unwrap_or_default();
+    let failed = |error| RecoverError::Replay { file: file(), error: Box::new(error) };
+    let mut replay = Replay::new(recording, room_type).map_err(failed)?;
+    replay.begin_until(inputs).map_err(failed)?;
+    while replay.position().inputs < inputs {
+        let step = replay.step(None);
+        match step.map_err(|error| named(&replay, recording, error))? {
+            Some(Step::Differs(difference)) => {
+                return Err(named(&replay, recording, ReplayError::Differs(difference)));
+            }
+            Some(Step::Input(at, _)) if has_failed(replay.room()) => {
+                return Err(RecoverError::Fails { file: file(), at });
+            }
+            Some(_) => {}
+            None => {
+                let (first, last) = (recording.begin().inputs, replay.position().inputs);
+                let error = ReplayError::NoInput { inputs, first, last };
+                return Err(named(&replay, recording, error));
+            }
+        }
+    }
+    let (mut save, at) = (Vec::new(), replay.position());
+    match replay.room().save(&mut save) {
+        true => Ok(save),
+        false => Err(RecoverError::Fails { file: file(), at }),
+    }
 }
 
 /// The replay from the last keyframe.

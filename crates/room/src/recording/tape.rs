@@ -29,9 +29,10 @@ pub trait Files: Send {
     /// The file is whole.
     fn end(&mut self);
 
-    /// The room has ended, and its last state is not saved. A journal sees to that.
-    fn unsaved(&mut self, room: Box<Unsaved>) {
-        drop(room);
+    /// The room has ended, and its last state is not saved. A journal sees to that. One that has
+    /// failed goes on as it was after so many inputs, `until`.
+    fn unsaved(&mut self, room: Box<Unsaved>, until: Option<u64>) {
+        let _ = (room, until);
     }
 
     /// Inputs are noted that are in no block yet. A journal has them
@@ -187,9 +188,14 @@ impl Tape {
         (self.has_file, self.is_on, self.is_too_large) = (true, true, false);
     }
 
-    /// The room has ended without being saved.
-    pub(super) fn unsaved(&mut self, room: Box<Unsaved>) {
-        self.files.unsaved(room);
+    /// The room has ended without being saved, or has failed.
+    pub(super) fn unsaved(&mut self, room: Box<Unsaved>, until: Option<u64>) {
+        // The input that drops a room which is not saved is left out, or it would be dropped again
+        // by the next process.
+        if until.is_some() {
+            self.close_block();
+        }
+        self.files.unsaved(room, until);
     }
 
     /// Ends the file. What follows is kept in memory again, from the next keyframe on.

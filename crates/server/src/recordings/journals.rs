@@ -35,7 +35,7 @@ impl fmt::Display for Series {
 }
 
 /// The folder of the journal.
-pub(super) struct Journals<'a>(pub(super) &'a Path);
+pub(crate) struct Journals<'a>(pub(crate) &'a Path);
 
 impl Journals<'_> {
     /// The rooms whose type and id contain a text, each with the time at which it was last written
@@ -80,6 +80,20 @@ impl Journals<'_> {
             return Err(Error::new(ErrorCode::BadPayload, text));
         }
         Ok((recording.clone(), bytes))
+    }
+
+    /// Reads a room of a process, wherever it is.
+    pub(crate) fn find(&self, incarnation: u64, room: &str) -> Result<Option<Recording>> {
+        for (Series(of, shard), _) in self.series()? {
+            if of == incarnation {
+                match self.read(Series(of, shard), room) {
+                    Ok((recording, _)) => return Ok(Some(recording)),
+                    Err(error) if error.code() == ErrorCode::RoomNotFound => {}
+                    Err(error) => return Err(error),
+                }
+            }
+        }
+        Ok(None)
     }
 
     /// Reads a part of a journal, file by file.

@@ -179,6 +179,7 @@ impl Journaled {
             notes,
             journal,
             has_ended: false,
+            room_type: room_type.clone(),
             unsaved: None,
         };
         let every = Duration::from_secs(room_type.settings.persist_s.into());
@@ -293,24 +294,38 @@ struct RoomNotes {
     notes: Arc<Mutex<Notes>>,
     journal: Arc<Journal>,
     has_ended: bool,
-    /// The last state, if the room ended without being saved.
-    unsaved: Option<Box<Unsaved>>,
+    room_type: RoomType,
+    /// What is left of a room that ended without being saved, or failed: then the number of inputs
+    /// before that.
+    unsaved: Option<(Box<Unsaved>, Option<u64>)>,
 }
 
-/// The end of a room that is saved later.
-pub(crate) struct RoomEnd {
+/// A room that is saved after its end, and that end, for the journal.
+pub(crate) struct LateRoom {
+    pub(crate) room: Box<Unsaved>,
+    pub(crate) id: RoomId,
+    pub(crate) room_type: RoomType,
+    /// It has failed, and goes on as it was after so many inputs.
+    pub(crate) until: Option<u64>,
+    /// The number of times that its journal was read for that.
+    pub(crate) reads: u32,
     number: u64,
-    key: (String, String),
     notes: Arc<Mutex<Notes>>,
 }
 
-impl RoomEnd {
-    /// Writes it into the journal.
-    pub(crate) fn put(self) {
-        let end = End { has_failed: false, why: "the room ended, and was saved later".into() };
+impl LateRoom {
+    /// Writes its end into the journal, and lets go of its save. Its key is free when that is
+    /// durable.
+    pub(crate) fn end(self) {
+        let has_failed = self.until.is_some();
+        let why =
+            if has_failed { "the room failed" } else { "the room ended, and was saved later" };
+        let end = End { has_failed, why: why.into() };
+        let key = (self.room.room_type().to_owned(), self.room.key().to_owned());
+        drop(self.room);
         let mut notes = self.notes.lock().unwrap_or_else(PoisonError::into_inner);
         put_section(self.number, BlockKind::End, &end.encode(), &mut notes.sections);
-        notes.saved.push(self.key);
+        notes.saved.push(key);
     }
 }
 
@@ -340,8 +355,8 @@ impl Files for RoomNotes {
 
     fn end(&mut self) {}
 
-    fn unsaved(&mut self, room: Box<Unsaved>) {
-        self.unsaved = Some(room);
+    fn unsaved(&mut self, room: Box<Unsaved>, until: Option<u64>) {
+        self.unsaved = Some((room, until));
     }
 
     fn waits(&mut self) {
@@ -356,10 +371,11 @@ impl Drop for RoomNotes {
         {
             let room_type = &self.about.room_type;
             self.journal.note_unsaved(room_type, key);
-            if let Some(unsaved) = self.unsaved.take() {
+            if let Some((room, until)) = self.unsaved.take() {
                 let (number, notes) = (self.number, Arc::clone(&self.notes));
-                let key = (room_type.clone(), key.clone());
-                self.journal.save_later(*unsaved, RoomEnd { number, key, notes });
+                let (id, room_type) = (self.id, self.room_type.clone());
+                let late = LateRoom { room, id, room_type, until, reads: 0, number, notes };
+                self.journal.save_later(late);
             }
         }
     }

@@ -1,20 +1,22 @@
-//! The state of a room that ended without being saved, to be saved later.
+//! The state of a room that ended without being saved, or failed, to be saved later.
 
 use std::fmt;
 use std::sync::Arc;
 
 use super::{Owned, Saving};
 use crate::StoreError;
+use crate::copies::keep_copy;
 
-/// The last state of a room that ended while its store was away. Until it is dropped, the room's
-/// save stays open.
+/// A room that ended while its store was away, or failed. Until it is dropped, the room's save stays
+/// open.
 pub struct Unsaved {
     owned: Arc<Owned>,
-    save: Vec<u8>,
+    /// The last state; `None` of a room that failed, whose state can't be trusted.
+    save: Option<Vec<u8>>,
 }
 
 impl Unsaved {
-    pub(super) fn of(saving: &Saving, save: Vec<u8>) -> Self {
+    pub(super) fn of(saving: &Saving, save: Option<Vec<u8>>) -> Self {
         Self { owned: Arc::clone(&saving.owned), save }
     }
 
@@ -30,12 +32,33 @@ impl Unsaved {
         &self.owned.key
     }
 
-    /// Tries to save it.
+    /// Returns whether its state is known.
+    #[must_use]
+    pub fn is_known(&self) -> bool {
+        self.save.is_some()
+    }
+
+    /// Gives a room that failed the state that it had before, and keeps a
+    /// [copy](crate::copies) of the save that it replaces.
+    ///
+    /// # Errors
+    /// Those of the store. The state is not known then.
+    pub async fn replace(&mut self, save: Vec<u8>) -> Result<(), StoreError> {
+        let Owned { store, room_type, key, .. } = &*self.owned;
+        if let Some(last) = store.load(room_type, key).await? {
+            keep_copy(store, room_type, key, last.bytes).await?;
+        }
+        self.save = Some(save);
+        Ok(())
+    }
+
+    /// Tries to save it, if its state is known.
     ///
     /// # Errors
     /// Those of the store: [`Fenced`](crate::StoreErrorKind::Fenced) if the save was opened
     /// elsewhere since, so that this state does not count any more.
     pub async fn save(&self) -> Result<(), StoreError> {
+        let Some(save) = &self.save else { return Ok(()) };
         let Owned { store, room_type, key, fence } = &*self.owned;
         let fence = match fence.get() {
             Some(fence) => *fence,
@@ -44,7 +67,7 @@ impl Unsaved {
                 *fence.get_or_init(|| opened.fence)
             }
         };
-        store.save_and_wait(room_type, key, fence, self.save.clone()).await
+        store.save_and_wait(room_type, key, fence, save.clone()).await
     }
 }
 

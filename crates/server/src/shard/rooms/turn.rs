@@ -54,8 +54,8 @@ impl RoomHost {
             && journaled.is_unsaved(room_type, key)
         {
             let text = format!(
-                "the room {:?} {key:?} has ended, and its last state is not saved yet: the store \
-                 is away. Try again later",
+                "the room {:?} {key:?} has ended, and its last state is not saved yet. Try again \
+                 later",
                 room_type.name
             );
             return Err(Error::new(ErrorCode::Busy, text));
