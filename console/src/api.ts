@@ -97,6 +97,8 @@ export interface Position {
   input: number;
   tick: number;
   at_ms: number;
+  /** Of a moment: this build does otherwise, so it may not have been so. */
+  differs?: boolean;
 }
 
 /** A file in the folder of recordings. What it says is missing if it can't be read. */
@@ -135,7 +137,7 @@ export interface Recording {
 export interface Excerpt {
   /** The moment that was asked for. */
   input: number;
-  /** `null` where the room differs from what was recorded. */
+  /** `null` where inputs are missing. */
   begin: (Position & { state: Json; view: Json; seats: Seat[] }) | null;
   frames: Frame[];
   /** The recording ends with them. */

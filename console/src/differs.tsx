@@ -54,8 +54,8 @@ export function Differs({ of, go }: DiffersProps) {
     <div class="bad differs" role="note">
       <p>
         Differs from here: after {clock(same.at_ms)}, tick {same.tick}, input {same.input}. This
-        build does otherwise than the one that recorded it, so what follows is not shown, up to the
-        next keyframe.{" "}
+        build does otherwise than the one that recorded it. What follows, up to the next keyframe, is
+        what it makes of the inputs, and not what was.{" "}
         <button onClick={() => go({ input: same.input })}>To where it is the same</button>
       </p>
       <pre>{of.text}</pre>

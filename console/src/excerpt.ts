@@ -17,10 +17,11 @@ export function stepsOf({ begin, frames }: Excerpt): Step[] {
   const steps: Step[] = [{ ...begin, frame: null }];
   for (const frame of frames) {
     const last = steps.at(-1)!;
-    const { input, tick, at_ms, changes, view_changes: viewChanges, seats = last.seats } = frame;
+    const { input, tick, at_ms, differs, changes, view_changes: viewChanges } = frame;
+    const { seats = last.seats } = frame;
     const state = applied(last.state, changes),
       view = applied(last.view, viewChanges);
-    steps.push({ input, tick, at_ms, state, view, seats, frame });
+    steps.push({ input, tick, at_ms, differs, state, view, seats, frame });
   }
   return steps;
 }

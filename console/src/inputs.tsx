@@ -29,6 +29,7 @@ export function Inputs({ steps, place, schema, nameOf, go }: InputsProps) {
           <li key={step.input} aria-current={at === place ? "step" : undefined}>
             <button class="plain" onClick={() => go(step.input)}>
               <span class="dim">{clock(step.at_ms)}</span>{" "}
+              {step.differs && <span class="bad">differs </span>}
               {step.frame === null ? (
                 <span class="dim">before</span>
               ) : (

@@ -143,6 +143,7 @@ function Played({ file, room, input, seen, facts }: RecordingProps & { facts: ap
           </div>
           <div>
             <h2>The server's state</h2>
+            {step.differs && <p class="bad">As this build has it, which does otherwise.</p>}
             {step.state === null ? (
               <p class="dim">The room has ended.</p>
             ) : (

@@ -177,8 +177,9 @@ fn excerpted(of: &Excerpt, schema: &str) -> Value {
     };
     json!({
         "input": of.inputs,
-        "begin": of.begin.as_ref().map(|Shown { position: at, state, view, players }| {
+        "begin": of.begin.as_ref().map(|Shown { position: at, state, view, players, differs }| {
             let mut begin = position(at);
+            begin["differs"] = json!(differs);
             begin["state"] = state.clone();
             begin["view"] = view.clone();
             begin["seats"] = players.iter().map(seat).collect();
@@ -210,6 +211,7 @@ fn frame(of: &Frame, messages: Vec<Value>) -> Value {
     shown["gap"] = json!(of.gap);
     shown["error"] = json!(of.has_error);
     shown["unheard"] = json!(of.unheard);
+    shown["differs"] = json!(of.differs);
     if let Some(players) = &of.players {
         shown["seats"] = players.iter().map(seat).collect();
     }

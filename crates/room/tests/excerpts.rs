@@ -215,7 +215,7 @@ fn frames_of_a_time_have_many_inputs() {
 }
 
 #[test]
-fn a_state_is_shown_only_if_it_was_so() {
+fn a_state_is_marked_unless_it_was_so() {
     let bytes = counted(Duration::from_secs(2));
     let recording = Recording::read(&bytes).unwrap();
     MORE.set(1);
@@ -228,13 +228,22 @@ fn a_state_is_shown_only_if_it_was_so() {
     let keyframe = recording.keyframe_positions()[1].inputs;
     let (there, found) = (shown(keyframe), search(0));
     MORE.set(0);
-    let difference = before.difference.unwrap();
+    let difference = before.difference.clone().unwrap();
     let same_until = difference.same_until.inputs;
     assert!((FIRST_ADD - 10..FIRST_ADD).contains(&same_until), "{same_until}");
-    assert_eq!(before.frames.last().map(|last| last.position.inputs), Some(same_until));
-    assert!(behind.begin.is_none() && behind.frames.is_empty() && behind.difference.is_some());
+    // The inputs are shown up to the next keyframe, and marked.
+    for shown in [&before, &behind] {
+        assert_eq!(shown.frames.last().map(|last| last.position.inputs), Some(keyframe));
+        for frame in &shown.frames {
+            assert_eq!(frame.differs, frame.position.inputs > same_until, "{frame:?}");
+        }
+    }
+    let add = before.frames.iter().find(|frame| frame.position.inputs == FIRST_ADD).unwrap();
+    assert_eq!(add.inputs[0].0.kind, InputKind::Message);
+    assert!(behind.begin.unwrap().differs && behind.difference.is_some() && !behind.is_over);
     // A keyframe is as it was recorded.
-    assert_eq!(there.begin.unwrap().state["count"], json!(1));
+    let begin = there.begin.unwrap();
+    assert_eq!((begin.state["count"].clone(), begin.differs), (json!(1), false));
     let Found::Differs(found) = found else { panic!("{found:?}") };
     assert_eq!(found, difference);
     assert_eq!(search(0), Found::Nothing);

@@ -432,7 +432,7 @@ fn a_fork_goes_on_from_a_moment_as_a_room_of_its_own() {
 }
 
 #[test]
-fn a_build_that_does_otherwise_shows_where_and_claims_nothing_behind() {
+fn a_build_that_does_otherwise_shows_where_and_marks_what_is_behind() {
     let of = scripted("other");
     let facts = of.ok("");
     let (first, last) = (&facts["first"]["input"], &facts["last"]["input"]);
@@ -445,9 +445,16 @@ fn a_build_that_does_otherwise_shows_where_and_claims_nothing_behind() {
     let same_until = found["difference"]["same_until"]["input"].as_u64().unwrap();
     let shown = of.ok(&format!("/frames?input={same_until}&before=1&count=1000"));
     assert_eq!(shown["difference"]["same_until"]["input"], json!(same_until));
-    assert!(shown["begin"].is_object() && shown["frames"].as_array().unwrap().len() <= 1);
-    let shown = of.ok(&format!("/frames?input={last}"));
-    assert_eq!((&shown["begin"], &shown["frames"]), (&Value::Null, &json!([])));
+    assert_eq!(shown["begin"]["differs"], json!(false));
+    let frames = shown["frames"].as_array().unwrap();
+    assert!(frames.len() > 2, "{shown}");
+    for frame in frames {
+        let is_behind = frame["input"].as_u64() > Some(same_until);
+        assert_eq!(frame["differs"], json!(is_behind), "{frame}");
+    }
+    let shown = of.ok(&format!("/frames?input={last}&before=5"));
+    assert_eq!(shown["begin"]["differs"], json!(true), "{shown}");
+    assert_eq!(shown["frames"].as_array().unwrap().len(), 5, "{shown}");
     let path = format!("recordings/{}/{}/fork", of.file, of.room);
     let (status, refused) = of.node.post(&path, &json!({ "input": last }));
     let why = refused["error"].as_str().unwrap();

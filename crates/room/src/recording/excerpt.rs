@@ -31,15 +31,15 @@ pub struct ExcerptOf {
     pub bytes: usize,
 }
 
-/// A part of a recording, as it runs again. It has nothing of where the room differs from what was
-/// recorded.
+/// A part of a recording, as it runs again. Where the room differs from what was recorded, it is
+/// marked.
 #[derive(Clone, Debug)]
 pub struct Excerpt {
     /// The name of the room's type.
     pub room_type: String,
     /// The number of inputs before the moment.
     pub inputs: u64,
-    /// The room at the begin; `None` if it differs there from what was recorded.
+    /// The room at the begin; `None` if inputs are missing there.
     pub begin: Option<Shown>,
     /// The frames that follow.
     pub frames: Vec<Frame>,
@@ -50,7 +50,7 @@ pub struct Excerpt {
     /// The difference from what was recorded, if one is known, at the begin or after the last
     /// frame.
     pub difference: Option<Box<Difference>>,
-    /// All that it has was compared with what was recorded.
+    /// All that it has was compared with what was recorded, up to the difference.
     pub is_verified: bool,
     /// Hashes can't be compared: see [`Summary`](super::Summary::is_other_type).
     pub is_other_type: bool,
@@ -67,6 +67,8 @@ pub struct Shown {
     pub view: Value,
     /// The players.
     pub players: Vec<Player>,
+    /// This build differs here from what was recorded, or may.
+    pub differs: bool,
 }
 
 /// One input, or several, and what they changed.
@@ -92,6 +94,9 @@ pub struct Frame {
     pub unheard: Vec<String>,
     /// The players after it, if they are others or others are connected.
     pub players: Option<Vec<Player>>,
+    /// The inputs are those that were recorded, but what this build makes of them differs from that,
+    /// or may.
+    pub differs: bool,
 }
 
 impl Excerpt {
@@ -139,13 +144,14 @@ impl Excerpt {
         this.is_verified = playback.same_until >= shown && playback.is_comparable();
         this.difference = playback.difference;
         if let Some(difference) = &this.difference {
-            let same_until = difference.same_until.inputs;
-            this.begin.take_if(|begin| begin.position.inputs > same_until);
-            this.frames.retain(|frame| frame.position.inputs <= same_until);
-            this.is_verified = true;
-            if this.begin.is_none() {
-                this.frames.clear();
+            let differs = |at: &Position| at.inputs > difference.same_until.inputs;
+            for frame in &mut this.frames {
+                frame.differs = differs(&frame.position);
             }
+            if let Some(begin) = &mut this.begin {
+                begin.differs = differs(&begin.position);
+            }
+            this.is_verified = true;
         }
         Ok(this)
     }
@@ -190,6 +196,7 @@ impl Taker {
             state: self.state.clone(),
             view: self.view.clone(),
             players: self.others(playback).unwrap_or_default(),
+            differs: false,
         })
     }
 

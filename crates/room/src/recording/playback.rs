@@ -21,8 +21,12 @@ pub(super) struct Playback<'r> {
     pub(super) requests: Vec<Recorded>,
     /// The number of inputs until which the room was the same as when it was recorded.
     pub(super) same_until: u64,
+    /// The first difference. What follows is what this build makes of the inputs, up to the next
+    /// keyframe.
     pub(super) difference: Option<Box<Difference>>,
     pub(super) is_over: bool,
+    /// It has differed up to a keyframe.
+    is_cut: bool,
     failed: bool,
 }
 
@@ -47,8 +51,7 @@ pub(super) struct Happened {
 }
 
 impl<'r> Playback<'r> {
-    /// Runs until a moment, from the last keyframe on. It ends before, if the room differs there
-    /// from what was recorded.
+    /// Runs until a moment, from the last keyframe on.
     pub(super) fn new(
         recording: &'r Recording,
         room_type: &RoomType,
@@ -79,6 +82,7 @@ impl<'r> Playback<'r> {
             same_until,
             difference: None,
             is_over: false,
+            is_cut: false,
             failed: false,
         })
     }
@@ -134,34 +138,44 @@ impl<'r> Playback<'r> {
         if !self.is_comparable() {
             return Ok(());
         }
-        while self.same_until < shown && self.next()?.is_some() {}
+        while self.same_until < shown && self.difference.is_none() && self.next()?.is_some() {}
         Ok(())
     }
 
-    /// The next input; `None` at the end, or where the room differs from what was recorded.
+    /// The next input; `None` at the end, or at a keyframe up to which the room differs from what
+    /// was recorded.
     pub(super) fn next(&mut self) -> Result<Option<Event<'r>>, ReplayError> {
-        while self.difference.is_none() {
+        while !self.is_cut {
             self.heard.begin();
             match self.replay.step(Some(&mut self.heard))? {
                 Some(Step::Input(position, input)) => {
                     return Ok(Some(Event::Input(self.happened(position, &input))));
                 }
-                Some(Step::Same(position)) => self.same_until = position.inputs,
+                Some(Step::Same(position)) if self.difference.is_none() => {
+                    self.same_until = position.inputs;
+                }
+                Some(Step::Same(_)) => {}
                 Some(Step::Differs(difference)) => {
-                    self.same_until = difference.same_until.inputs;
-                    self.difference = Some(difference);
+                    self.is_cut = self.replay.is_at_keyframe();
+                    self.difference.get_or_insert(difference);
                 }
                 Some(Step::Gap(position, why)) => {
+                    if self.difference.is_some() {
+                        self.is_cut = true;
+                        break;
+                    }
                     self.same_until = position.inputs;
                     self.requests.clear();
                     self.heard.forget_players();
                     self.heard.meet(self.replay.room());
                     return Ok(Some(Event::Gap(why)));
                 }
-                None => break,
+                None => {
+                    self.is_over = true;
+                    break;
+                }
             }
         }
-        self.is_over = true;
         Ok(None)
     }
 

@@ -293,6 +293,13 @@ impl<'r, T: AnyRoom + ?Sized> Replay<'r, T> {
         !self.room.is_closed()
     }
 
+    /// Returns whether the last step was a comparison with a keyframe.
+    pub(super) fn is_at_keyframe(&self) -> bool {
+        let part = self.next.checked_sub(1).and_then(|last| self.recording.parts.get(last));
+        self.entries.is_empty()
+            && part.is_some_and(|part| matches!(part.content, Content::Keyframe { .. }))
+    }
+
     /// Returns whether hashes of this build can be compared with those of the recording.
     pub(super) fn is_comparable(&self) -> bool {
         self.is_comparable

@@ -67,7 +67,10 @@ impl Search {
         }
         let mut playback = Playback::new(recording, room_type, Moment::Inputs(self.from))?;
         let mut watch = Watch::new(&self.wanted, &mut playback)?;
-        while let Some(event) = playback.next()? {
+        while playback.difference.is_none()
+            && let Some(event) = playback.next()?
+            && playback.difference.is_none()
+        {
             if watch.is_it(&event, &mut playback)? {
                 return Ok(Found::At(playback.position()));
             }
@@ -104,6 +107,7 @@ impl Search {
             let mut found = None;
             while playback.position().inputs < last
                 && let Some(event) = playback.next()?
+                && playback.difference.is_none()
             {
                 if watch.is_it(&event, &mut playback)? {
                     found = Some(playback.position());
