@@ -35,12 +35,15 @@ export function FirstDifference({ file, room, facts, go }: FirstDifferenceProps)
   const { same_until: same } = difference;
   return (
     <p class="bad" role="note">
-      This build does otherwise than the one that recorded it, first after {clock(same.at_ms)}, tick{" "}
-      {same.tick}, input {same.input}.{" "}
+      This build does otherwise than the one that recorded it, first after {place(same)}.{" "}
       <button onClick={() => go({ input: same.input })}>Go there</button>
     </p>
   );
 }
+
+/** Rooms without ticks have none to name. */
+const place = ({ at_ms, tick, input }: api.Position): string =>
+  `${clock(at_ms)}, ${tick > 0 ? `tick ${tick}, ` : ""}input ${input}`;
 
 interface DiffersProps {
   of: api.Difference;
@@ -53,7 +56,7 @@ export function Differs({ of, go }: DiffersProps) {
   return (
     <div class="bad differs" role="note">
       <p>
-        Differs from here: after {clock(same.at_ms)}, tick {same.tick}, input {same.input}. This
+        Differs from here: after {place(same)}. This
         build does otherwise than the one that recorded it. What follows, up to the next keyframe, is
         what it makes of the inputs, and not what was.{" "}
         <button onClick={() => go({ input: same.input })}>To where it is the same</button>

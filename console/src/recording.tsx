@@ -225,7 +225,7 @@ function Controls({ facts, player }: { facts: api.Recording; player: Player }) {
           ))}
         </select>
       </label>
-      <Tick player={player} />
+      <Place facts={facts} player={player} />
       {step && (
         <span role="status">
           {clock(step.at_ms)} · input {step.input.toLocaleString()} of{" "}
@@ -236,18 +236,20 @@ function Controls({ facts, player }: { facts: api.Recording; player: Player }) {
   );
 }
 
-/** The tick: to read, and to go to. */
-function Tick({ player }: { player: Player }) {
-  const input = useRef<HTMLInputElement>(null);
-  const { step } = player;
+/** The tick, or the input in a room without ticks: to read, and to go to. */
+function Place({ facts, player }: { facts: api.Recording; player: Player }) {
+  const field = useRef<HTMLInputElement>(null);
+  const kind = facts.last.tick > 0 ? "tick" : "input";
   const submit = (event: SubmitEvent): void => {
     event.preventDefault();
-    player.go({ tick: Number(input.current!.value) });
+    const number = Number(field.current!.value);
+    player.go(kind === "tick" ? { tick: number } : { input: number });
   };
   return (
     <form onSubmit={submit}>
       <label>
-        Tick <input ref={input} type="number" min={0} value={step?.tick ?? 0} class="tick" />
+        {kind === "tick" ? "Tick" : "Input"}{" "}
+        <input ref={field} type="number" min={0} value={player.step?.[kind] ?? 0} class="tick" />
       </label>
     </form>
   );
