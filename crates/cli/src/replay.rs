@@ -123,8 +123,12 @@ pub(crate) fn run(
         let took = began.elapsed();
         writeln!(
             out,
-            "room {} ({}), {}: {} hashes compared up to {}, in {took:.1?}",
-            about.room_id, about.room_type, about.why, summary.compared, summary.position
+            "room {} ({}), {}: {} compared up to {}, in {took:.1?}",
+            about.room_id,
+            about.room_type,
+            about.why,
+            hashes(summary.compared),
+            summary.position
         )?;
         report(&recording, &summary, out)?;
         let fails_again = recording.end().is_some_and(|end| end.has_failed) && !summary.is_fixed;
@@ -150,6 +154,13 @@ pub(crate) fn run(
         return Err(failed(&format!("the room has ended at {}", replay.position())));
     }
     Ok(writeln!(out, "{state:#}")?)
+}
+
+fn hashes(count: u64) -> String {
+    match count {
+        1 => "1 hash".into(),
+        count => format!("{count} hashes"),
+    }
 }
 
 /// A room of a file of a journal, by its key or its id.
@@ -190,5 +201,15 @@ fn report(recording: &Recording, summary: &Summary, out: &mut dyn Write) -> io::
         (Some(end), _) => writeln!(out, "the recording ends there: {}", end.why),
         (None, Some(fault)) => writeln!(out, "the recording ends there: {fault}"),
         (None, None) => writeln!(out, "the recording ends there: the process ended"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::hashes;
+
+    #[test]
+    fn one_hash_is_not_several() {
+        assert_eq!([0, 1, 2].map(hashes), ["0 hashes", "1 hash", "2 hashes"]);
     }
 }
