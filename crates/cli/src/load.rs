@@ -84,9 +84,12 @@ const OPTIONS: &[Setter<Command>] = &[
     Setter::new("ping", "SECONDS", "time a ping this often on each connection", |c, given| {
         set(&mut c.settings.ping, seconds(given, SECONDS_MIN).map(Some))
     }),
-    Setter::new("name", "NAME", "the players' display name", |c, given| {
-        set(&mut c.settings.name, given.value())
-    }),
+    Setter::new(
+        "name",
+        "NAME",
+        "the players' display name; {n} in it is the connection's number",
+        |c, given| set(&mut c.settings.name, given.value()),
+    ),
     Setter::new(
         "token",
         "TOKEN",

@@ -7,7 +7,7 @@ use playfield_client::Error;
 use playfield_client::poll::{self, Dialer};
 use playfield_client::session::Patience;
 
-use crate::name::token_of;
+use crate::name::{player_name_of, token_of};
 use crate::settings::{LoadError, Settings};
 
 /// The number of connections that share a source address. Linux assigns about 28,000 ports to one,
@@ -49,7 +49,7 @@ impl Dial {
         token: Option<&str>,
     ) -> poll::Settings {
         poll::Settings {
-            name: settings.name.clone(),
+            name: player_name_of(&settings.name, number),
             token: token_of(token.map_or(&*settings.token, str::as_bytes), number),
             deflate: settings.deflate,
             is_resumable: settings.resumable,

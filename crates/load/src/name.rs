@@ -54,15 +54,28 @@ impl Name {
 
 /// The token of the connection with this number: a name, or the same for all.
 pub(crate) fn token_of(token: &[u8], number: usize) -> Vec<u8> {
-    match std::str::from_utf8(token).ok().and_then(Name::parse) {
-        Some(name) => name.of(number).into_bytes(),
-        None => token.to_vec(),
+    match std::str::from_utf8(token) {
+        Ok(text) => player_name_of(text, number).into_bytes(),
+        Err(_) => token.to_vec(),
     }
+}
+
+/// The player's name on the connection with this number: a [`Name`], or the same for all.
+pub(crate) fn player_name_of(text: &str, number: usize) -> String {
+    Name::parse(text).map_or_else(|| text.to_owned(), |name| name.of(number))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Name, token_of};
+    use super::{Name, player_name_of, token_of};
+
+    #[test]
+    fn players_have_the_numbers_of_their_connections_in_their_names() {
+        assert_eq!(player_name_of("bot {n}", 7), "bot 7");
+        for name in ["", "bot", "{bot}"] {
+            assert_eq!(player_name_of(name, 7), name);
+        }
+    }
 
     #[test]
     fn a_token_that_is_no_name_is_the_same_for_all() {
