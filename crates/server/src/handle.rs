@@ -28,6 +28,7 @@ use crate::event_loop::SharedRuntime;
 use crate::mailbox::Parcel;
 use crate::node::Node;
 use crate::pulse::ControlPulse;
+use crate::recordings::Recordings;
 use crate::room_id::RoomId;
 use crate::shard::mail::ShardMail;
 use crate::stats::{Published, Stats};
@@ -202,7 +203,8 @@ impl NodeHandle {
     /// The node's counters, as of each shard's last turn.
     #[must_use]
     pub fn stats(&self) -> Stats {
-        Stats::read(&self.published, &self.shared.control_pulse.pulse)
+        let recordings_lost = self.node.recordings.as_ref().map_or(0, Recordings::lost);
+        Stats::read(&self.published, &self.shared.control_pulse.pulse, recordings_lost)
     }
 
     /// Returns whether the node has ended. Every call fails from then on.

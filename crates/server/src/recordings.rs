@@ -4,15 +4,15 @@
 mod files;
 mod journals;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Write};
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::thread;
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 use playfield_room::recording::{
     About, BlockKind, Files, Recorder, RecorderSettings, RecordingWriter, Why,
@@ -26,15 +26,22 @@ use crate::config;
 use crate::program::build;
 use crate::room_id::RoomId;
 
-/// The most blocks that wait to be written.
-const QUEUE_MAX: usize = 1_024;
+/// The most that waits to be written: blocks, begins and ends, and the bytes of blocks.
+const QUEUE_MAX: usize = 16_384;
+const QUEUE_BYTES_MAX: usize = 64 << 20;
+
+/// The most files that are open at once. Others are opened again for their next block.
+const FILES_OPEN_MAX: usize = 64;
+
+/// The least time between two looks whether a folder without space has some again.
+const SPACE_EVERY: Duration = Duration::from_secs(1);
 
 /// The ending of a recording's name.
 const ENDING: &str = "rec";
 
 /// The recordings of a node.
 pub(crate) struct Recordings {
-    queue: SyncSender<Order>,
+    queue: Queue,
     settings: RecorderSettings,
 }
 
@@ -48,6 +55,48 @@ enum Order {
     Flush(SyncSender<()>),
 }
 
+/// The way to the thread that writes.
+#[derive(Clone)]
+struct Queue {
+    orders: SyncSender<Order>,
+    /// The bytes of the blocks in it.
+    bytes: Arc<AtomicUsize>,
+    /// The number of recordings that could not be begun, or not be written to their end.
+    lost: Arc<AtomicU64>,
+}
+
+impl Queue {
+    fn new() -> (Self, Receiver<Order>) {
+        let (orders, to_do) = sync_channel(QUEUE_MAX);
+        (Self { orders, bytes: Arc::default(), lost: Arc::default() }, to_do)
+    }
+
+    /// Puts an order into it. Returns `false` if it is full.
+    fn put(&self, order: Order) -> bool {
+        let bytes = order.bytes();
+        if bytes > 0 && self.bytes.load(Ordering::Relaxed).saturating_add(bytes) > QUEUE_BYTES_MAX {
+            return false;
+        }
+        self.bytes.fetch_add(bytes, Ordering::Relaxed);
+        // Without the thread, the node ends.
+        let is_full = matches!(self.orders.try_send(order), Err(TrySendError::Full(_)));
+        if is_full {
+            self.bytes.fetch_sub(bytes, Ordering::Relaxed);
+        }
+        !is_full
+    }
+
+    fn lose(&self) {
+        self.lost.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+impl Order {
+    fn bytes(&self) -> usize {
+        if let Self::Block(_, _, content) = self { content.len() } else { 0 }
+    }
+}
+
 /// Numbers the files of all nodes of the process.
 static FILES: AtomicU64 = AtomicU64::new(0);
 
@@ -57,7 +106,7 @@ impl Recordings {
         if config.folder.as_os_str().is_empty() {
             return Ok(None);
         }
-        let (queue, orders) = sync_channel(QUEUE_MAX);
+        let (queue, orders) = Queue::new();
         let folder = Folder { path: config.folder.clone(), bytes_max: config.folder_bytes as u64 };
         if let Err(error) = folder.make() {
             log::warn!(
@@ -66,7 +115,8 @@ impl Recordings {
             );
         }
         let name = thread::Builder::new().name("playfield-recordings".into());
-        name.spawn(move || Writer { folder, used: 0, files: HashMap::new() }.run(&orders))?;
+        let writer = Writer::new(folder, queue.clone());
+        name.spawn(move || writer.run(&orders))?;
         let settings = RecorderSettings {
             keeps: config.keep,
             kept_bytes_max: config.room_bytes,
@@ -103,10 +153,17 @@ impl Recordings {
         Box::new(recorder)
     }
 
+    /// The number of recordings that could not be begun, or not be written to their end.
+    pub(crate) fn lost(&self) -> u64 {
+        self.queue.lost.load(Ordering::Relaxed)
+    }
+
     /// Waits until all is written, for so long at most.
     pub(crate) fn flush(&self, wait: Duration) {
         let (done, is_done) = sync_channel(1);
-        if self.queue.try_send(Order::Flush(done)).is_err() || is_done.recv_timeout(wait).is_err() {
+        if self.queue.orders.try_send(Order::Flush(done)).is_err()
+            || is_done.recv_timeout(wait).is_err()
+        {
             log::warn!("recordings are not written to their end");
         }
     }
@@ -114,7 +171,7 @@ impl Recordings {
 
 /// The files of a room's recorder.
 struct RoomFiles {
-    queue: SyncSender<Order>,
+    queue: Queue,
     about: About,
     /// The number of the file that is being written.
     number: u64,
@@ -126,7 +183,7 @@ impl RoomFiles {
     fn order(&mut self, order: Order) {
         if self.is_lost {
             // The file is closed as soon as there is space.
-            if self.queue.try_send(Order::End(self.number)).is_ok() {
+            if self.queue.put(Order::End(self.number)) {
                 (self.is_lost, self.number) = (false, 0);
             }
             return;
@@ -134,8 +191,9 @@ impl RoomFiles {
         if self.number == 0 {
             return;
         }
-        if let Err(TrySendError::Full(_)) = self.queue.try_send(order) {
+        if !self.queue.put(order) {
             self.is_lost = true;
+            self.queue.lose();
             log::warn!(
                 "the recording of room {} ends: the disk is too slow for what is recorded",
                 self.about.room_id
@@ -214,22 +272,31 @@ impl Folder {
 /// The thread that writes.
 struct Writer {
     folder: Folder,
-    /// The bytes in the folder.
-    used: u64,
+    queue: Queue,
+    /// The bytes in the folder, and when it was looked through.
+    used: Option<(u64, Instant)>,
     files: HashMap<u64, Open>,
+    /// The numbers of those that are open, the one that was written longest ago first.
+    opened: VecDeque<u64>,
 }
 
 /// A file that is being written.
 struct Open {
     path: PathBuf,
-    file: File,
+    /// `None` while it is closed.
+    file: Option<File>,
     blocks: RecordingWriter,
     about: Box<About>,
 }
 
 impl Writer {
+    fn new(folder: Folder, queue: Queue) -> Self {
+        Self { folder, queue, used: None, files: HashMap::new(), opened: VecDeque::new() }
+    }
+
     fn run(mut self, orders: &Receiver<Order>) {
         while let Ok(order) = orders.recv() {
+            self.queue.bytes.fetch_sub(order.bytes(), Ordering::Relaxed);
             match order {
                 Order::Begin(number, about) => self.begin(number, about),
                 Order::Block(number, kind, content) => self.block(number, kind, &content),
@@ -244,9 +311,12 @@ impl Writer {
         about.unix_ms = now.as_millis() as u64;
         match self.open(&about) {
             Ok((path, file, blocks)) => {
-                self.files.insert(number, Open { path, file, blocks, about });
+                self.files.insert(number, Open { path, file: Some(file), blocks, about });
+                self.opened.push_back(number);
+                self.close_beyond();
             }
             Err(error) => {
+                self.queue.lose();
                 let About { room_id, why, .. } = &*about;
                 log::error!(
                     "room {room_id} is not recorded ({why}): a file in {:?} can't be begun: {error}",
@@ -257,43 +327,85 @@ impl Writer {
     }
 
     fn open(&mut self, about: &About) -> io::Result<(PathBuf, File, RecordingWriter)> {
-        self.folder.make()?;
-        // Others may have moved recordings away.
-        self.used = self.folder.bytes()?;
         let mut bytes = Vec::new();
         let blocks = RecordingWriter::begin(about, &mut bytes);
         self.take(bytes.len())?;
-        let (path, mut file) = self.folder.open(about)?;
+        let opened = self.folder.open(about);
+        let (path, mut file) = match opened {
+            // It is made again if it was moved away.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                self.folder.make()?;
+                self.folder.open(about)?
+            }
+            opened => opened?,
+        };
         file.write_all(&bytes)?;
         Ok((path, file, blocks))
     }
 
     /// Takes space in the folder.
     fn take(&mut self, bytes: usize) -> io::Result<()> {
-        let used = self.used.saturating_add(bytes as u64);
-        if used > self.folder.bytes_max {
-            return Err(self.folder.full());
+        let bytes = bytes as u64;
+        let fits = |used: u64| used.saturating_add(bytes) <= self.folder.bytes_max;
+        let (mut used, mut looked) = match self.used {
+            Some(used) => used,
+            None => (self.folder.bytes()?, Instant::now()),
+        };
+        // Others may have moved recordings away.
+        if !fits(used) && looked.elapsed() >= SPACE_EVERY {
+            (used, looked) = (self.folder.bytes()?, Instant::now());
         }
-        self.used = used;
-        Ok(())
+        let has_space = fits(used);
+        self.used = Some((if has_space { used + bytes } else { used }, looked));
+        if has_space { Ok(()) } else { Err(self.folder.full()) }
+    }
+
+    /// The file of a recording, which is opened again if it was closed.
+    fn write(&mut self, number: u64, open: &mut Open, bytes: &[u8]) -> io::Result<()> {
+        match self.opened.iter().position(|of| *of == number) {
+            Some(place) => drop(self.opened.remove(place)),
+            None => open.file = Some(OpenOptions::new().append(true).open(&open.path)?),
+        }
+        self.opened.push_back(number);
+        let Some(file) = &mut open.file else { return Ok(()) };
+        file.write_all(bytes)
+    }
+
+    /// Closes the files that were written longest ago, if too many are open.
+    fn close_beyond(&mut self) {
+        while self.opened.len() > FILES_OPEN_MAX {
+            let oldest = self.opened.pop_front();
+            if let Some(open) = oldest.and_then(|number| self.files.get_mut(&number)) {
+                open.file = None;
+            }
+        }
     }
 
     fn block(&mut self, number: u64, kind: BlockKind, content: &[u8]) {
         let Some(mut open) = self.files.remove(&number) else { return };
         let mut bytes = Vec::new();
         open.blocks.block(kind, content, &mut bytes);
-        match self.take(bytes.len()).and_then(|()| open.file.write_all(&bytes)) {
-            Ok(()) => drop(self.files.insert(number, open)),
-            Err(error) => log::error!(
-                "the recording of room {} ends: {} can't be written: {error}",
-                open.about.room_id,
-                open.path.display()
-            ),
+        let written = self.take(bytes.len());
+        match written.and_then(|()| self.write(number, &mut open, &bytes)) {
+            Ok(()) => {
+                self.files.insert(number, open);
+                self.close_beyond();
+            }
+            Err(error) => {
+                self.opened.retain(|of| *of != number);
+                self.queue.lose();
+                log::error!(
+                    "the recording of room {} ends: {} can't be written: {error}",
+                    open.about.room_id,
+                    open.path.display()
+                );
+            }
         }
     }
 
     fn end(&mut self, number: u64) {
         let Some(Open { path, about, .. }) = self.files.remove(&number) else { return };
+        self.opened.retain(|of| *of != number);
         log::info!("room {} was recorded in {}: {}", about.room_id, path.display(), about.why);
     }
 }

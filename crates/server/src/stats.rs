@@ -292,16 +292,24 @@ pub struct Stats {
     /// No shard is stuck in a turn, none has failed, and the control thread, which serves
     /// HTTP, is not stuck in a handler or a background task.
     pub healthy: bool,
+    /// The number of recordings that could not be begun, or not be written to their end, because the
+    /// disk was full, too slow or failed.
+    pub recordings_lost: u64,
     /// Each shard's counters.
     pub shards: Vec<ShardStats>,
 }
 
 impl Stats {
     /// The counters as the shards published them.
-    pub(crate) fn read(published: &[Arc<Published>], control: &Pulse) -> Self {
+    pub(crate) fn read(
+        published: &[Arc<Published>],
+        control: &Pulse,
+        recordings_lost: u64,
+    ) -> Self {
         let mut pulses = published.iter().map(|published| &published.pulse).chain([control]);
         Self {
             healthy: pulses.all(Pulse::is_well),
+            recordings_lost,
             shards: published.iter().map(|published| published.read()).collect(),
         }
     }

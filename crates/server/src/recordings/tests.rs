@@ -1,10 +1,12 @@
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use playfield_room::recording::{BlockKind, Files, Recording, Why};
+use playfield_room::recording::{About, BlockKind, Blocks, Files, HEAD, Recording, Why};
 use playfield_room::{AnyRoom, Birth, Creator, KeyOrigin, Record, Room, RoomType, room};
 use playfield_state::{Format, State};
 
-use super::{QUEUE_MAX, Recordings, RoomFiles};
+use super::{FILES_OPEN_MAX, QUEUE_BYTES_MAX, QUEUE_MAX, Queue, Recordings, RoomFiles};
 use crate::config;
 use crate::room_id::RoomId;
 
@@ -142,13 +144,15 @@ fn a_file_whose_folder_cant_be_used_disturbs_nobody() {
 
 #[test]
 fn what_the_disk_is_too_slow_for_is_lost_and_nothing_waits() {
-    let (queue, orders) = std::sync::mpsc::sync_channel(QUEUE_MAX);
+    let (queue, orders) = Queue::new();
+    let lost = Arc::clone(&queue.lost);
     let mut files = RoomFiles { queue, about: Default::default(), number: 0, is_lost: false };
     files.begin(&Why::Request);
     for _ in 0..=QUEUE_MAX {
         files.block(BlockKind::Gap, Vec::new());
     }
     assert!(files.is_lost);
+    assert_eq!(lost.load(Ordering::Relaxed), 1);
     assert_eq!(orders.try_iter().count(), QUEUE_MAX);
     files.block(BlockKind::Gap, Vec::new());
     assert!(matches!(orders.try_recv(), Ok(super::Order::End(_))));
@@ -156,4 +160,58 @@ fn what_the_disk_is_too_slow_for_is_lost_and_nothing_waits() {
     assert!(orders.try_recv().is_err());
     files.begin(&Why::Request);
     assert!(matches!(orders.try_recv(), Ok(super::Order::Begin(..))));
+}
+
+#[test]
+fn blocks_that_wait_are_limited_in_bytes() {
+    let (queue, orders) = Queue::new();
+    let mut files = RoomFiles { queue, about: Default::default(), number: 0, is_lost: false };
+    files.begin(&Why::Request);
+    for _ in 0..QUEUE_BYTES_MAX >> 20 {
+        files.block(BlockKind::Gap, vec![0; 1 << 20]);
+    }
+    assert!(!files.is_lost);
+    files.block(BlockKind::Gap, vec![0]);
+    assert!(files.is_lost);
+    assert_eq!(orders.try_iter().count(), 1 + (QUEUE_BYTES_MAX >> 20));
+}
+
+#[test]
+fn thousands_of_rooms_are_recorded_at_once_and_none_is_lost() {
+    const ROOMS: u64 = 3_000;
+    let folder = Folder::new("thousands");
+    let recordings = folder.recordings(1 << 30);
+    let mut all: Vec<_> = (0..ROOMS)
+        .map(|number| {
+            let about = About { room_id: format!("{number:016}"), ..Default::default() };
+            let queue = recordings.queue.clone();
+            let mut files = RoomFiles { queue, about, number: 0, is_lost: false };
+            files.begin(&Why::Setting);
+            files.block(BlockKind::Gap, vec![1; 100]);
+            files
+        })
+        .collect();
+    recordings.flush(Duration::from_secs(60));
+    #[cfg(target_os = "linux")]
+    {
+        let open = std::fs::read_dir("/proc/self/fd").unwrap().filter(|entry| {
+            let target = entry.as_ref().ok().and_then(|entry| entry.path().read_link().ok());
+            target.is_some_and(|target| target.starts_with(&folder.0))
+        });
+        assert_eq!(open.count(), FILES_OPEN_MAX);
+    }
+    for round in 2..5 {
+        all.iter_mut().for_each(|files| files.block(BlockKind::Gap, vec![round; 100]));
+    }
+    all.iter_mut().for_each(|files| files.end());
+    recordings.flush(Duration::from_secs(60));
+    assert_eq!(recordings.lost(), 0);
+    let written = folder.files();
+    assert_eq!(written.len() as u64, ROOMS);
+    for path in written {
+        let bytes = std::fs::read(&path).unwrap();
+        let blocks: Result<Vec<_>, _> = Blocks::new(&bytes, HEAD.len()).collect();
+        let rounds: Vec<u8> = blocks.unwrap().iter().skip(1).map(|it| it.content[0]).collect();
+        assert_eq!(rounds, [1, 2, 3, 4], "{}", path.display());
+    }
 }
