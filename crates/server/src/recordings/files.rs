@@ -12,8 +12,8 @@ use playfield_wire::{ErrorCode, excerpt};
 use super::ENDING;
 use super::journals::{Journals, Series};
 
-/// The longest recording that a node plays, in bytes of its file.
-pub(super) const PLAYED_BYTES_MAX: u64 = 64 << 20;
+/// The longest recording that a node plays, in bytes of its file, which is read into memory.
+pub(super) const PLAYED_BYTES_MAX: u64 = 256 << 20;
 
 /// A recording of a room: its file, and the room's id.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -153,13 +153,17 @@ impl Files {
         };
         let mut bytes = Vec::new();
         let opened = File::open(&path).map_err(|error| unreadable(&error))?;
-        let read = opened.take(PLAYED_BYTES_MAX + 1).read_to_end(&mut bytes);
-        read.map_err(|error| unreadable(&error))?;
-        if bytes.len() as u64 > PLAYED_BYTES_MAX {
-            let text =
-                format!("it has more than {PLAYED_BYTES_MAX} bytes; the command `replay` reads it");
+        let length = opened.metadata().map_err(|error| unreadable(&error))?.len();
+        if length > PLAYED_BYTES_MAX {
+            let text = format!(
+                "it has {length} bytes; the node plays recordings of up to {PLAYED_BYTES_MAX}. The \
+                 command `replay {file}` runs it"
+            );
             return Err(unreadable(&text));
         }
+        // It may be written on.
+        let read = opened.take(PLAYED_BYTES_MAX).read_to_end(&mut bytes);
+        read.map_err(|error| unreadable(&error))?;
         let recording = Recording::read(&bytes).map_err(|error| unreadable(&error))?;
         if recording.about().room_id != *room {
             return Err(not_found(&format!("is not of the room {:?}", excerpt(room, 64))));

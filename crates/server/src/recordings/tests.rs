@@ -6,7 +6,11 @@ use playfield_room::recording::{About, BlockKind, Blocks, Files, HEAD, Recording
 use playfield_room::{AnyRoom, Birth, Creator, KeyOrigin, Record, Room, RoomType, room};
 use playfield_state::{Format, State};
 
-use super::{FILES_OPEN_MAX, QUEUE_BYTES_MAX, QUEUE_MAX, Queue, Recordings, RoomFiles};
+use super::files::PLAYED_BYTES_MAX;
+use super::{
+    FILES_OPEN_MAX, QUEUE_BYTES_MAX, QUEUE_MAX, Queue, RecordingFiles, RecordingSource, Recordings,
+    RoomFiles,
+};
 use crate::config;
 use crate::room_id::RoomId;
 
@@ -213,5 +217,26 @@ fn thousands_of_rooms_are_recorded_at_once_and_none_is_lost() {
         let blocks: Result<Vec<_>, _> = Blocks::new(&bytes, HEAD.len()).collect();
         let rounds: Vec<u8> = blocks.unwrap().iter().skip(1).map(|it| it.content[0]).collect();
         assert_eq!(rounds, [1, 2, 3, 4], "{}", path.display());
+    }
+}
+
+#[test]
+fn a_file_that_is_too_long_to_be_played_is_listed_and_refused_by_its_size() {
+    let folder = Folder::new("long");
+    drop(room(&folder.recordings(1 << 20), Record::Always));
+    // The thread that writes ends with the recordings.
+    while folder.files().is_empty() {
+        std::thread::yield_now();
+    }
+    let path = folder.files().remove(0);
+    let bytes = PLAYED_BYTES_MAX + 1;
+    std::fs::OpenOptions::new().write(true).open(&path).unwrap().set_len(bytes).unwrap();
+    let files = RecordingFiles { folder: Some(folder.0.clone()), journal: None };
+    let (count, listed) = files.list("", 0, 10).unwrap();
+    assert_eq!((count, listed[0].bytes), (1, bytes));
+    let source = RecordingSource { file: listed[0].file.clone(), room: "room".into() };
+    let why = files.read(&source).unwrap_err().text().to_owned();
+    for part in [&source.file, &bytes.to_string(), &PLAYED_BYTES_MAX.to_string(), "`replay"] {
+        assert!(why.contains(part), "{part} is missing in: {why}");
     }
 }
