@@ -11,7 +11,7 @@ use playfield::prelude::*;
 use playfield::store::{
     Completion, Fence, Loaded, MemoryStore, Opened, Store, StoreError, StoreErrorKind, Stored,
 };
-use playfield::{Config, ErrorCode, LevelFilter, Running, Server, client};
+use playfield::{Config, ErrorCode, LevelFilter, Running, Server, Upgrade, client};
 
 use super::PATIENCE;
 use super::panics::Score;
@@ -213,6 +213,10 @@ fn the_key_of_a_room_that_ended_while_the_store_was_away_is_free_once_it_is_back
         for part in ["\"purse\" \"one\"", "not saved yet", "Try again later"] {
             assert!(text.contains(part), "{part} is missing in: {text}");
         }
+        // A new process would not know of it.
+        let order = Upgrade { binary: Some("/bin/false".into()), arguments: None };
+        let refused = running.handle().upgrade(&order).expect_err("it would be lost");
+        assert!(refused.to_string().contains("are not saved yet"), "{refused}");
         store.goes(false);
         wait_for(&said, "saved");
         let room = join_when_free(async || join(&ann).await).await;

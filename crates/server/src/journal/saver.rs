@@ -83,6 +83,11 @@ impl Journal {
         }
     }
 
+    /// Returns whether rooms wait to be saved.
+    pub(crate) fn saves_rooms(&self) -> bool {
+        self.saver.work().thread.is_some()
+    }
+
     /// Ends what [`save_later`](Self::save_later) began: the store is about to be closed.
     pub(crate) fn stop_saving(&self) {
         let mut work = self.saver.work();

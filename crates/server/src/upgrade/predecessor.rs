@@ -75,6 +75,17 @@ fn check_goes_on(shared: &SharedRuntime) -> Result<(), UpgradeError> {
 }
 
 /// The program of this process, as it is now under its name.
+/// Fails while rooms that have ended wait for the store: the new process would not know of them.
+fn check_saved(node: &Node) -> Result<(), UpgradeError> {
+    match node.journal.as_ref().is_some_and(|journal| journal.saves_rooms()) {
+        true => Err(UpgradeError::new(
+            "journaled rooms that have ended are not saved yet, since the store is away: upgrade \
+             once it is back",
+        )),
+        false => Ok(()),
+    }
+}
+
 fn own_binary() -> io::Result<PathBuf> {
     let path = std::env::current_exe()?;
     // The system says so of a file that was replaced.
@@ -93,6 +104,7 @@ struct Handover {
 
 impl Handover {
     fn start(node: &Node, upgrade: &Upgrade) -> Result<Self, UpgradeError> {
+        check_saved(node)?;
         let failed = |what: &str, error: io::Error| UpgradeError::new(format!("{what}: {error}"));
         let binary = match &upgrade.binary {
             Some(binary) => binary.clone(),
@@ -147,6 +159,7 @@ impl Handover {
             return Err(UpgradeError::new(text));
         };
         phases.end("sessions");
+        check_saved(node)?;
         node.store.release(STEP_MAX).map_err(|error| UpgradeError::new(error.to_string()))?;
         phases.end("store");
         let (rooms, sessions) = self.send(shared, node, collected)?;
