@@ -7,9 +7,9 @@ use playfield_room::{AnyRoom, Birth, Creator, KeyOrigin, Record, Room, RoomType,
 use playfield_state::{Format, State};
 
 use super::files::PLAYED_BYTES_MAX;
+use super::writer::FILES_OPEN_MAX;
 use super::{
-    FILES_OPEN_MAX, QUEUE_BYTES_MAX, QUEUE_MAX, Queue, RecordingFiles, RecordingSource, Recordings,
-    RoomFiles,
+    QUEUE_BYTES_MAX, QUEUE_MAX, Queue, RecordingFiles, RecordingSource, Recordings, RoomFiles,
 };
 use crate::config;
 use crate::room_id::RoomId;
