@@ -5,6 +5,10 @@
 
 #[path = "journal/away.rs"]
 mod away;
+#[path = "journal/damage.rs"]
+mod damage;
+#[path = "journal/full.rs"]
+mod full;
 #[path = "journal/panics.rs"]
 mod panics;
 
@@ -354,55 +358,6 @@ fn play_and_kill(files: &Files, world: &Arc<World>, requests: u64) {
 }
 
 #[test]
-fn a_torn_block_is_left_out_and_a_damaged_one_is_named() {
-    let files = Files::new("torn");
-    let world = Arc::new(World::default());
-    play_and_kill(&files, &world, 100);
-    // The process ended while it wrote.
-    for file in files.journal() {
-        let mut bytes = std::fs::read(&file).unwrap();
-        let whole = bytes.len();
-        bytes.extend_from_within(whole / 2..);
-        bytes.truncate(whole);
-        bytes.extend(b"PFBLOCK");
-        std::fs::write(&file, bytes).unwrap();
-    }
-    play_and_kill(&files, &world, 100);
-    // A bit of what was acknowledged has flipped.
-    let largest = files.journal().into_iter().max_by_key(|path| path.metadata().unwrap().len());
-    let largest = largest.unwrap();
-    let bytes = std::fs::read(&largest).unwrap();
-    let mut damaged = bytes.clone();
-    damaged[bytes.len() / 2] ^= 4;
-    std::fs::write(&largest, &damaged).unwrap();
-    let why = files.start().err().expect("it does not start");
-    let name = largest.file_name().unwrap().to_str().unwrap();
-    for part in [name, "is damaged", "at byte", "\"ledger\" \"ledger-", "Nothing was changed"] {
-        assert!(why.contains(part), "{part} is missing in: {why}");
-    }
-    assert_eq!(std::fs::read(&largest).unwrap(), damaged, "nothing was changed");
-    // The bytes as they were.
-    std::fs::write(&largest, bytes).unwrap();
-    play_and_kill(&files, &world, 100);
-}
-
-#[test]
-fn two_processes_do_not_use_one_journal() {
-    let files = Files::new("two");
-    let _node = files.start().unwrap();
-    let other = Files { store: files.store.with_extension("other"), journal: PathBuf::new() };
-    let why = Command::new(std::env::current_exe().unwrap())
-        .arg("node")
-        .args(IGNORED)
-        .env("PLAYFIELD_TEST_STORE", &other.store)
-        .env("PLAYFIELD_TEST_SETTINGS", format!("journal.folder={}", files.journal.display()))
-        .output()
-        .unwrap();
-    let why = String::from_utf8_lossy(&why.stdout).into_owned();
-    assert!(why.contains("another process uses it"), "{why}");
-}
-
-#[test]
 fn a_new_process_that_has_taken_over_has_all_and_so_has_the_next_after_kill_9() {
     let files = Files::new("upgrade");
     let world = Arc::new(World { comes_back: Duration::from_secs(3), ..World::default() });
@@ -434,71 +389,4 @@ fn ask(address: &str, what: &str) -> String {
     let mut answer = String::new();
     stream.read_to_string(&mut answer).unwrap();
     answer
-}
-
-/// A file system with little space, while it is in scope.
-struct Small(PathBuf);
-
-impl Small {
-    /// `None` where this user may not mount one.
-    fn new(name: &str, bytes: u64) -> Option<Self> {
-        let path =
-            std::env::temp_dir().join(format!("playfield-small-{}-{name}", std::process::id()));
-        std::fs::create_dir_all(&path).unwrap();
-        let size = format!("size={bytes}");
-        let mut mount = Command::new("mount");
-        mount.args(["-t", "tmpfs", "-o", &size, "tmpfs"]).arg(&path).stderr(Stdio::null());
-        let mounted = mount.status();
-        let this = Self(path);
-        mounted.is_ok_and(|status| status.success()).then_some(this)
-    }
-}
-
-impl Drop for Small {
-    fn drop(&mut self) {
-        let _ = Command::new("umount").arg("-l").arg(&self.0).stderr(Stdio::null()).status();
-        let _ = std::fs::remove_dir(&self.0);
-    }
-}
-
-#[test]
-fn nothing_is_answered_while_the_disk_is_full_and_all_goes_on_after_that() {
-    let Some(small) = Small::new("full", 1 << 20) else {
-        println!("no file system can be mounted here: left out");
-        return;
-    };
-    let files = Files::new("full");
-    let journal = small.0.join("journal");
-    let settings = format!("journal.folder={}", journal.display());
-    let world = Arc::new(World::default());
-    let mut node = files.start_with(&settings).unwrap();
-    let players = bots(&world, &node.url());
-    world.wait(&players, 60);
-    // The rest of the disk is taken.
-    let ballast = small.0.join("ballast");
-    let mut file = std::fs::File::create(&ballast).unwrap();
-    while file.write_all(&[0; 512]).is_ok() {}
-    drop(file);
-    // Only that which was written until then is answered.
-    let by = Instant::now() + PATIENCE;
-    let mut last = (world.answered.load(Ordering::Relaxed), Instant::now());
-    while last.1.elapsed() < Duration::from_secs(2) {
-        assert!(Instant::now() < by, "the disk is full");
-        let answered = world.answered.load(Ordering::Relaxed);
-        if answered != last.0 {
-            last = (answered, Instant::now());
-        }
-        #[expect(clippy::disallowed_methods, reason = "the bots count without a signal")]
-        std::thread::sleep(Duration::from_millis(20));
-    }
-    std::fs::remove_file(&ballast).unwrap();
-    world.wait(&players, 60);
-    node.kill();
-    players.join().expect("nothing is lost");
-    let mut node = files.start_with(&settings).unwrap();
-    let players = bots(&world, &node.url());
-    world.wait(&players, 60);
-    world.is_over.store(true, Ordering::Relaxed);
-    players.join().expect("nothing is lost");
-    node.kill();
 }
