@@ -150,7 +150,8 @@ impl Driven {
             }
             if self.slice.is_multiple_of(2 * SLICES) {
                 for place in 0..self.players.len() {
-                    let time = Duration::from_micros(20_000 + self.dice.below(20_000));
+                    // Whole, as a recording has them, so that both rooms see the same.
+                    let time = Duration::from_millis(20 + self.dice.below(20));
                     self.room.measured(self.at, self.players[place], time, &mut Nowhere);
                 }
             }
