@@ -242,9 +242,13 @@ impl Cursor {
 
 /// Appends a time: twice its milliseconds, or if these are not whole, twice its nanoseconds and 1.
 fn put_passed(passed: Duration, out: &mut Vec<u8>) {
-    let ns = u64::try_from(passed.as_nanos()).unwrap_or(u64::MAX);
-    let is_whole = ns.is_multiple_of(1_000_000);
-    put_varint(out, if is_whole { ns / 500_000 } else { ns.saturating_mul(2) | 1 });
+    let (secs, ns) = (passed.as_secs(), passed.subsec_nanos());
+    let twice = if ns.is_multiple_of(1_000_000) {
+        secs.saturating_mul(2_000).saturating_add(u64::from(ns / 500_000))
+    } else {
+        secs.saturating_mul(2_000_000_000).saturating_add(2 * u64::from(ns)) | 1
+    };
+    put_varint(out, twice);
 }
 
 /// Appends the host's answer to a question of the input before.

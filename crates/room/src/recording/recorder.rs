@@ -62,12 +62,14 @@ fn stalled() -> Error {
 /// The next whole millisecond, which takes less space in a recording. A room that is recorded has
 /// such times.
 fn whole_ms(at: Duration) -> Duration {
-    Duration::from_millis(u64::try_from(at.as_nanos().div_ceil(1_000_000)).unwrap_or(u64::MAX))
+    let ms = u64::from(at.subsec_nanos().div_ceil(1_000_000));
+    Duration::from_millis(at.as_secs().saturating_mul(1_000).saturating_add(ms))
 }
 
 /// The nearest whole millisecond, for the same reason.
 fn nearest_ms(time: Duration) -> Duration {
-    Duration::from_millis(u64::try_from((time.as_micros() + 500) / 1_000).unwrap_or(u64::MAX))
+    let ms = u64::from((time.subsec_micros() + 500) / 1_000);
+    Duration::from_millis(time.as_secs().saturating_mul(1_000).saturating_add(ms))
 }
 
 impl fmt::Debug for Recorder {

@@ -120,8 +120,10 @@ pub(super) struct Tape {
     /// The entries of the block that is being written, and where it begins.
     entries: Vec<u8>,
     begins: Position,
+    /// A file has that block closed after this time.
+    is_old_after: Duration,
     until_hash: u32,
-    hash_at: Duration,
+    hash_due: Duration,
     /// There is a keyframe that the next input counts on from.
     has_keyframe: bool,
     keyframe_at: Duration,
@@ -145,8 +147,9 @@ impl Tape {
             inputs: 0,
             entries: Vec::new(),
             begins: Position::default(),
+            is_old_after: BLOCK_AGE,
             until_hash: settings.inputs_per_hash,
-            hash_at: Duration::ZERO,
+            hash_due: settings.hash_every,
             has_keyframe: false,
             keyframe_at: Duration::ZERO,
             is_too_large: false,
@@ -227,7 +230,7 @@ impl Tape {
         if !self.has_keyframe {
             return;
         }
-        let is_old = self.has_file && at.saturating_sub(self.begins.at) > BLOCK_AGE;
+        let is_old = at > self.is_old_after && self.has_file;
         if (self.entries.len() >= BLOCK_BYTES || is_old) && !self.entries.is_empty() {
             self.close_block();
         }
@@ -262,8 +265,7 @@ impl Tape {
 
     #[inline]
     pub(super) fn wants_hash(&self) -> bool {
-        let is_old = || self.cursor.at.saturating_sub(self.hash_at) >= self.settings.hash_every;
-        self.has_keyframe && (self.until_hash == 0 || is_old())
+        (self.until_hash == 0 || self.cursor.at >= self.hash_due) && self.has_keyframe
     }
 
     #[cold]
@@ -278,7 +280,8 @@ impl Tape {
 
     /// The next hash counts from here.
     fn hashed(&mut self, at: Duration) {
-        (self.until_hash, self.hash_at) = (self.settings.inputs_per_hash, at);
+        self.until_hash = self.settings.inputs_per_hash;
+        self.hash_due = at.saturating_add(self.settings.hash_every);
     }
 
     /// Returns whether the room is to be written whole now, if it can be.
@@ -319,6 +322,7 @@ impl Tape {
     fn begin_block(&mut self) {
         if self.entries.is_empty() {
             self.begins = self.position();
+            self.is_old_after = self.begins.at.saturating_add(BLOCK_AGE);
             self.files.waits();
         }
     }
