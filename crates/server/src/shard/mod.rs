@@ -257,11 +257,16 @@ impl Shard {
             self.deliver_mail(mail);
             self.apply_effects();
         }
+        self.hear_inputs();
+        self.host.leave_behind(&mut below!(self));
+    }
+
+    /// Gives journaled rooms what sessions of this shard have said to them.
+    pub(in crate::shard) fn hear_inputs(&mut self) {
         while let Some(mail) = self.outbound.next_input() {
             self.deliver_mail(mail);
             self.apply_effects();
         }
-        self.host.leave_behind(&mut below!(self));
     }
 
     /// The journal is too late, or is in time again.

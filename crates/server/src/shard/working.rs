@@ -14,6 +14,11 @@ impl Shard {
         while let Some(waiting) = self.sessions.snapshots.next_due(self.env.now) {
             self.host.queue_due_snapshot(&mut below!(self), waiting);
         }
+        if self.outbound.journaled.is_some() {
+            // Receipts for what the last turn has written: behind them, messages would have to wait
+            // in the lane.
+            self.hear_inputs();
+        }
         self.pacing.begin_part(&self.env, Part::Work);
         self.links.begin_work(self.env.now);
     }
