@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use playfield_room::frozen::{FreezeError, FrozenWriter};
 use playfield_room::{
-    Claims, Entrant, InternalMessage, Link, Mail, MemoryStore, PlayerId, RoomType, SeatFor,
-    split_reservation,
+    AnyRoom, Claims, Entrant, InternalMessage, Link, Mail, MemoryStore, PlayerId, RoomType,
+    SeatFor, split_reservation,
 };
 use playfield_state::{Data, Format};
 use playfield_wire::RequestNumber;
@@ -99,7 +99,7 @@ pub(crate) fn inputs() -> impl Strategy<Value = Vec<Input>> {
         2 => (0..20_u8, any::<bool>()).prop_map(|(ask, well)| Input::Answer(ask, well)),
         2 => any::<u8>().prop_map(Input::Told),
         3 => any::<u8>().prop_map(Input::Asked),
-        2 => (player.clone(), any::<u16>()).prop_map(|(who, us)| Input::Measured(who, us)),
+        2 => (player.clone(), any::<u16>()).prop_map(|(who, ms)| Input::Measured(who, ms)),
         3 => player.clone().prop_map(Input::Lost),
         3 => player.prop_map(Input::Returned),
         6 => Just(Input::Done),
@@ -143,6 +143,15 @@ impl Play {
         play.host.wake_after(0);
         play.host.finish_work();
         play
+    }
+
+    /// Freezes a room that has nothing under way, and lets it go on in what `wrap` makes of it.
+    pub(crate) fn go_on_in(&mut self, wrap: impl FnOnce(Box<dyn AnyRoom>) -> Box<dyn AnyRoom>) {
+        let host = &mut self.host;
+        let mut form = FrozenWriter::new();
+        host.room.freeze(host.at, &mut form, &mut host.out).unwrap();
+        let (room_type, frozen) = (RoomType::of::<Park>("test"), form.finish().unwrap());
+        host.thaw_in(room_type, &frozen, Some(self.store.clone()), wrap);
     }
 
     fn freeze(&mut self) {
@@ -230,8 +239,9 @@ impl Play {
                 ask: what.into(),
                 message: InternalMessage::of(&Gong(what)),
             }),
-            Input::Measured(who, us) => {
-                let round_trip = Duration::from_micros(us.into());
+            Input::Measured(who, ms) => {
+                // Whole, as rooms that are recorded are told.
+                let round_trip = Duration::from_millis(ms.into());
                 host.room.measured(at, player(who), round_trip, &mut host.out);
             }
             Input::Lost(who) => host.lost(player(who)),

@@ -62,10 +62,15 @@ impl Journaled {
         for room in 0..rooms {
             let mut play = Play::new(room, false);
             let files = Sections { room, to: Arc::clone(&sections) };
-            crate::recording_laws::take_room(&mut play, |room| {
+            let journaled = |room| -> Box<dyn AnyRoom> {
                 let stalled = Arc::new(AtomicBool::new(false));
                 Box::new(Recorder::journal(room, Box::new(files), keyframe_every, stalled))
-            });
+            };
+            // Some rooms come from another process, and open their saves again.
+            match room % 2 {
+                0 => crate::recording_laws::take_room(&mut play, journaled),
+                _ => play.go_on_in(journaled),
+            }
             of.push(play);
         }
         let mut first = Vec::new();

@@ -328,9 +328,9 @@ impl Saving {
         format!("{} {:?}", self.owned.room_type, self.owned.key)
     }
 
-    /// `None` until the save is open.
+    /// `None` until the save is open, and the room knows.
     fn fence(&self) -> Option<Fence> {
-        self.owned.fence.get().copied()
+        self.owned.fence.get().copied().filter(|_| self.reopening.is_none())
     }
 
     /// Returns whether something is to be saved.
@@ -435,10 +435,12 @@ impl<R: Room> RoomCore<R> {
         let Some(saving) = &mut self.saving else { return };
         let task = REOPENINGS + saving.reopenings;
         saving.reopenings += 1;
-        let opening = saving.open();
+        let (opening, owned) = (saving.open(), Arc::downgrade(&saving.owned));
+        let fence = move || owned.upgrade()?.fence.get().map(|Fence(fence)| *fence);
         let work = async move {
             let (name, payload) = match opening.await {
-                Ok(_) => (OPENED, Vec::new()),
+                // A replay opens nothing: it has the fence from here.
+                Ok(_) => (OPENED, fence().unwrap_or_default().to_le_bytes().to_vec()),
                 Err(error) => (NOT_OPENED, error.to_string().into_bytes()),
             };
             InternalMessage { name: name.into(), payload }
@@ -456,7 +458,14 @@ impl<R: Room> RoomCore<R> {
         out: &mut dyn RoomOutput,
     ) {
         match outcome {
-            Some(message) if message.name == OPENED => self.reopened(Ok(()), out),
+            Some(message) if message.name == OPENED => {
+                let fence = <[u8; 8]>::try_from(&message.payload[..]).unwrap_or_default();
+                if let Some(saving) = &self.saving {
+                    // Outside of a replay it is set.
+                    let _ = saving.owned.fence.set(Fence(u64::from_le_bytes(fence)));
+                }
+                self.reopened(Ok(()), out);
+            }
             Some(message) => self.reopened(Err(&String::from_utf8_lossy(&message.payload)), out),
             None => self.reopened(Err("the store panicked"), out),
         }

@@ -211,6 +211,17 @@ impl Host {
 
     /// Replaces the room by one that goes on from these bytes, and opens its save again.
     pub(crate) fn thaw(&mut self, of: RoomType, frozen: &[u8], store: Option<MemoryStore>) {
+        self.thaw_in(of, frozen, store, |room| room);
+    }
+
+    /// The same for a room that goes on in what `wrap` makes of it.
+    pub(crate) fn thaw_in(
+        &mut self,
+        of: RoomType,
+        frozen: &[u8],
+        store: Option<MemoryStore>,
+        wrap: impl FnOnce(Box<dyn AnyRoom>) -> Box<dyn AnyRoom>,
+    ) {
         let frozen = Frozen::read(frozen).unwrap();
         let linked = &self.linked;
         let thaw = Thaw {
@@ -218,7 +229,7 @@ impl Host {
             store: store.map(|store| Arc::new(store) as Arc<dyn Store>),
             link: &mut |player| linked[&player],
         };
-        self.room = (of.thaw)(thaw).unwrap();
+        self.room = wrap((of.thaw)(thaw).unwrap());
         self.room.moved(self.at, &mut self.out);
         let opens = |task: u64| task >= 1 << 63;
         self.out.outputs.retain(|output| !matches!(output, Output::Spawn { task } if opens(*task)));
