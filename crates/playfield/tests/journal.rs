@@ -41,7 +41,16 @@ struct Ledger {
     ticks: u64,
     /// The sum of random numbers, which go on, too.
     luck: u64,
+    /// The room's time, which goes on where it was.
+    age_ms: u64,
+    /// The number of results of background work.
+    found: u64,
+    is_looking: bool,
 }
+
+/// The result of background work.
+#[derive(Message)]
+struct Found;
 
 /// The next number of a bot. The reply is that number, if it is the next.
 #[derive(Message, Clone)]
@@ -60,6 +69,7 @@ struct Counted {
 #[room(
     messages(Count),
     events(Counted),
+    internal(Found),
     tick_hz = 20,
     sync_hz = 20,
     empty_ms = 60_000,
@@ -71,6 +81,23 @@ impl Room for Ledger {
     fn tick(&mut self, cx: &mut Context<Self>) {
         self.ticks += 1;
         self.luck = self.luck.wrapping_add(cx.rng().below(1_000));
+        self.age_ms = cx.now().as_millis() as u64;
+        if !self.is_looking {
+            self.is_looking = cx.spawn(async { Found }).is_ok();
+        }
+    }
+
+    /// Work that was under way is lost with the process.
+    fn moved(&mut self, cx: &mut Context<Self>) {
+        self.is_looking &= cx.lost::<Found>() == 0;
+    }
+}
+
+impl On<Found> for Ledger {
+    fn on(&mut self, _: Found, _: &mut Context<Self>) -> Result<()> {
+        self.found += 1;
+        self.is_looking = false;
+        Ok(())
     }
 }
 
@@ -215,6 +242,7 @@ struct Known {
     /// By bot of its room, the greatest count.
     counts: [AtomicU64; PER_ROOM as usize],
     ticks: AtomicU64,
+    found: AtomicU64,
 }
 
 /// The requests that a bot has made.
@@ -236,6 +264,7 @@ async fn play(world: Arc<World>, url: String, bot: u32) -> std::result::Result<(
     // Nobody knows of more, and nobody has sent less.
     let before: Vec<u64> = known.counts.iter().map(|it| it.load(Ordering::SeqCst)).collect();
     let ticks = known.ticks.load(Ordering::SeqCst);
+    let found = known.found.load(Ordering::SeqCst);
     let connect = client::connect(&url).timeout(PATIENCE).reconnect_timeout(world.comes_back);
     let ends = |why: &dyn std::fmt::Display| {
         world.ends.lock().unwrap().push(format!("bot {bot}: {why}"));
@@ -254,6 +283,13 @@ async fn play(world: Arc<World>, url: String, bot: u32) -> std::result::Result<(
     let state = room.state();
     if state.ticks < ticks {
         return Err(format!("bot {bot}: {} ticks, but {ticks} were shown", state.ticks));
+    }
+    if state.found < found {
+        return Err(format!("bot {bot}: {} results, but {found} were shown", state.found));
+    }
+    // It goes on while the node is away for a moment.
+    if state.age_ms > 50 * (state.ticks + 1) + PATIENCE.as_millis() as u64 {
+        return Err(format!("bot {bot}: {} ticks in {} ms", state.ticks, state.age_ms));
     }
     for (of, before) in before.iter().enumerate() {
         let number = bot / PER_ROOM * PER_ROOM + of as u32;
@@ -282,6 +318,7 @@ async fn play(world: Arc<World>, url: String, bot: u32) -> std::result::Result<(
         world.answered.fetch_add(1, Ordering::Relaxed);
         let state = room.state();
         known.ticks.fetch_max(state.ticks, Ordering::SeqCst);
+        known.found.fetch_max(state.found, Ordering::SeqCst);
         for (of, count) in known.counts.iter().enumerate() {
             let number = bot / PER_ROOM * PER_ROOM + of as u32;
             let shown = state.counts.get(&number).copied().unwrap_or(0);
@@ -338,7 +375,9 @@ fn what_was_answered_or_shown_survives_kill_9() {
         world.ends.lock().unwrap().clear();
         let bots = bots(&world, &node.url());
         let dice = mixed(seed.elapsed().as_nanos() as u64 ^ round);
-        world.wait(&bots, 1 + dice % 400);
+        // Sometimes long enough for saves, and for what follows them.
+        let requests_max = if round % 4 == 3 { 8_000 } else { 400 };
+        world.wait(&bots, 1 + dice % requests_max);
         node.kill();
         bots.join().unwrap_or_else(|_| panic!("round {round}: something is lost"));
     }

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use playfield_room::RoomType;
 
 use super::known::Known;
+use crate::clock::BEGIN;
 use crate::entropy::Entropy;
 use crate::journal::Recovering;
 use crate::node::Node;
@@ -61,8 +62,8 @@ impl Accepted {
 }
 
 impl Inherited {
-    /// Rooms of a process that has ended, which its journal had. The clock of the node begins where
-    /// the oldest of them is.
+    /// Rooms of a process that has ended, which its journal had. The clock of the node begins late
+    /// enough for the oldest of them.
     ///
     /// # Errors
     /// If a room is too large.
@@ -70,7 +71,8 @@ impl Inherited {
         rooms: Vec<Recovering>,
         room_types: &[RoomType],
     ) -> io::Result<(Accepted, Self)> {
-        let now = rooms.iter().map(|room| room.position.at).max().unwrap_or_default();
+        let oldest = rooms.iter().map(|room| room.position.at).max().unwrap_or_default();
+        let now = oldest.max(BEGIN);
         let mut this = Self::default();
         for room in rooms {
             let of = room_types.iter().find(|of| of.name == room.about.room_type);
