@@ -18,6 +18,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use playfield::{SelfSigned, Server, client};
+use rustix::process::{Resource, Rlimit, setrlimit};
 
 use node::{Node, ask, ask_if_it_can, serve, serve_on};
 use players::{BOTS, Bots, Manual, PER_ROOM};
@@ -26,6 +27,9 @@ use rooms::{Chess, Count, Desk, Fill, Ledger, Save, dying, other_build};
 /// The time for which a test waits for something that must come. Only a failing test waits that
 /// long.
 const PATIENCE: Duration = Duration::from_secs(60);
+
+/// The open files that a process may have which has too few.
+const FEW_FILES: u64 = 48;
 
 /// The number of processes, one after the other.
 const UPGRADES: usize = 10;
@@ -80,6 +84,14 @@ fn node_that_dies() {
 }
 
 #[test]
+#[ignore = "a node that another test starts and ends"]
+fn node_of_few_files() {
+    let few = Some(FEW_FILES);
+    setrlimit(Resource::Nofile, Rlimit { current: few, maximum: few }).unwrap();
+    serve(Server::new().room::<Ledger>("ledger"));
+}
+
+#[test]
 fn the_match_goes_on_over_ten_upgrades() {
     let mut node = Node::start();
     let bots = Bots::play(&node);
@@ -117,6 +129,25 @@ fn a_program_that_can_not_take_over_leaves_the_old_one_as_it_was() {
     assert!(answer.starts_with("done "), "then another can: {answer}");
     bots.wait(REQUESTS);
     bots.end();
+}
+
+#[test]
+fn a_process_that_may_open_too_few_files_says_so_at_once_and_the_old_one_goes_on() {
+    let mut node = Node::start();
+    // With the sockets that listen, their sockets are sent at once, and come in part.
+    let mut clients: Vec<_> = (0..60).map(|_| Manual::connect(&node)).collect();
+    clients[0].join_room();
+    let answer = node.upgrade("node_of_few_files");
+    let why = format!(
+        " of 62 sockets came: this process may have {FEW_FILES} open files; raise the hard limit"
+    );
+    assert!(answer.starts_with("failed ") && answer.contains(&why), "{answer}");
+    assert_eq!(clients[0].count(1, 1), 1);
+    clients[59].join_room();
+    let answer = node.upgrade("node");
+    assert!(answer.starts_with("done ") && answer.ends_with(" 1 60"), "{answer}");
+    assert_eq!(clients[0].count(1, 2), 2);
+    clients[1].join_room();
 }
 
 #[test]
@@ -305,7 +336,7 @@ fn the_connection_of_a_client_that_does_not_read_goes_on_over_upgrades() {
         client.stream.write_all(rest).unwrap();
         client.read_until(|client| client.replies.len() > FILLS);
         let replies = std::mem::take(&mut client.replies);
-        assert!(replies[..FILLS].iter().all(|bytes| *bytes > 30_000), "{replies:?}");
+        assert!(replies[..FILLS].iter().all(|reply| reply.len() > 30_000));
         assert_eq!(replies[FILLS..].len(), 1);
     }
 }

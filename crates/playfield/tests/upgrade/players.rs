@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use playfield::Format;
 use playfield::client;
 use playfield::client::RoomNumber;
 use playfield::client::session::{ClientConfig, Event, Session, Transport};
@@ -109,22 +110,41 @@ pub(crate) struct Manual {
     pub(crate) stream: TcpStream,
     session: Session,
     room: Option<RoomNumber>,
-    /// The sizes of the replies so far.
-    pub(crate) replies: Vec<usize>,
+    /// The replies so far.
+    pub(crate) replies: Vec<Vec<u8>>,
 }
 
 impl Manual {
     pub(crate) fn join(node: &Node) -> Self {
+        let mut client = Self::connect(node);
+        client.join_room();
+        client
+    }
+
+    /// A client that is in no room.
+    pub(crate) fn connect(node: &Node) -> Self {
         let stream = TcpStream::connect(&node.address).unwrap();
         stream.set_read_timeout(Some(PATIENCE)).unwrap();
         let session = Session::new(ClientConfig::new(Transport::Native)).unwrap();
         let mut client = Self { stream, session, room: None, replies: Vec::new() };
         client.flush();
         client.read_until(|client| client.session.is_welcomed());
-        client.session.join_or_create_by_key("ledger", "manual", &[]).unwrap();
-        client.flush();
-        client.read_until(|client| client.room.is_some());
         client
+    }
+
+    pub(crate) fn join_room(&mut self) {
+        self.session.join_or_create_by_key("ledger", "manual", &[]).unwrap();
+        self.flush();
+        self.read_until(|client| client.room.is_some());
+    }
+
+    /// Asks for the next number of a bot. Returns the number of requests that were executed.
+    pub(crate) fn count(&mut self, bot: u32, number: u64) -> u64 {
+        let bytes = self.request(0, &Count { bot, number });
+        self.stream.write_all(&bytes).unwrap();
+        let before = self.replies.len();
+        self.read_until(|client| client.replies.len() > before);
+        u64::read(Format::Packed, &self.replies[before]).unwrap()
     }
 
     /// The bytes of a request.
@@ -151,7 +171,7 @@ impl Manual {
             while let Some(event) = self.session.poll_event() {
                 match event {
                     Event::Joined(joined) => self.room = Some(joined.room),
-                    Event::Reply(reply) => self.replies.push(reply.payload.len()),
+                    Event::Reply(reply) => self.replies.push(reply.payload.to_vec()),
                     _ => {}
                 }
             }

@@ -7,9 +7,10 @@ use std::os::unix::net::UnixStream;
 
 use rustix::io::fcntl_dupfd_cloexec;
 use rustix::net::{
-    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
+    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags, SendAncillaryBuffer,
     SendAncillaryMessage, SendFlags, recvmsg, sendmsg,
 };
+use rustix::process::{Resource, getrlimit};
 
 /// The most descriptors of a message; the system takes 253.
 const AT_ONCE: usize = 64;
@@ -42,6 +43,9 @@ pub(crate) fn send_descriptors(
 }
 
 /// Receives so many descriptors, which [`send_descriptors`] has sent.
+///
+/// # Errors
+/// If this process may not open so many: the text says how many came.
 pub(crate) fn receive_descriptors(through: &UnixStream, count: usize) -> io::Result<Vec<OwnedFd>> {
     let mut received = Vec::new();
     while received.len() < count {
@@ -56,10 +60,26 @@ pub(crate) fn receive_descriptors(through: &UnixStream, count: usize) -> io::Res
                 received.extend(descriptors);
             }
         }
-        if got.bytes == 0 || received.len() == before {
-            let text = "the sockets that listen did not come: too many files may be open";
-            return Err(io::Error::other(text));
+        if got.bytes == 0 {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        // The system leaves out those that this process may not open, and sends them no more.
+        if got.flags.contains(ReturnFlags::CTRUNC) || received.len() == before {
+            return Err(io::Error::other(too_few(received.len(), count)));
         }
     }
     Ok(received)
+}
+
+/// The reason that only so many sockets came.
+fn too_few(received: usize, count: usize) -> String {
+    let may_open = match getrlimit(Resource::Nofile).current {
+        Some(limit) => format!("may have {limit} open files"),
+        None => "may not open more files".to_owned(),
+    };
+    format!(
+        "{received} of {count} sockets came: this process {may_open}; raise the hard limit by {} \
+         or more (ulimit -Hn, LimitNOFILE in systemd)",
+        count - received
+    )
 }
