@@ -4,6 +4,7 @@
 
 #![cfg(target_os = "linux")]
 
+mod ends;
 mod node;
 mod players;
 mod rooms;
@@ -14,6 +15,7 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::sync_channel;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -186,7 +188,8 @@ fn of_two_upgrades_at_once_the_second_is_refused() {
     let (address, pid) = (node.address.clone(), node.pid);
     let first = std::thread::spawn(move || {
         let child = Command::new("true").spawn().unwrap();
-        let mut node = Node { child, address, pid: 0, store: PathBuf::new() };
+        let (_, lines) = sync_channel(0);
+        let mut node = Node { child, address, pid: 0, lines, store: PathBuf::new() };
         node.pid = node.child.id();
         // One of those below may be under way.
         loop {

@@ -5,7 +5,8 @@ use std::net::{TcpStream, ToSocketAddrs};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
+use std::time::{Duration, Instant};
 
 use playfield::axum::extract::Path;
 use playfield::{Config, LevelFilter, NodeHandle, Server, Upgrade};
@@ -28,13 +29,13 @@ pub(crate) fn serve_on(shards: usize, server: Server) {
         return;
     }
     let mut config = Config { listen: ([127, 0, 0, 1], 0).into(), shards, ..Config::default() };
+    config.timeouts.upgrade = Duration::from_secs(5);
     if let Ok(settings) = std::env::var("PLAYFIELD_TEST_SETTINGS") {
         for (name, value) in settings.lines().filter_map(|line| line.split_once('=')) {
             config.set(name, value).unwrap();
         }
     }
     config.log = LevelFilter::Warn;
-    config.timeouts.upgrade = Duration::from_secs(5);
     config.http.answer_timeout = PATIENCE;
     let server = match std::env::var("PLAYFIELD_TEST_STORE") {
         Ok(path) => server.store_file(path),
@@ -50,7 +51,7 @@ pub(crate) fn serve_on(shards: usize, server: Server) {
             println!("\nlistening on {}", running.local_addr());
             running.wait().unwrap();
         }
-        Err(error) => eprintln!("node: {error}"),
+        Err(error) => println!("\nnode: {error}"),
     }
 }
 
@@ -76,12 +77,19 @@ pub(crate) async fn at_desk(node: NodeHandle, Path((key, act)): Path<(String, St
     answered.await.map_or_else(|error| error.to_string(), |answer| format!("ok {answer}"))
 }
 
+/// Says that this program, which a test has started, waits.
+pub(crate) fn say_that_it_waits() {
+    println!("\nwaits {}", std::process::id());
+}
+
 /// A node in a process of its own, and those that replace it.
 pub(crate) struct Node {
     pub(crate) child: Child,
     pub(crate) address: String,
     /// The last process.
     pub(crate) pid: u32,
+    /// What they print.
+    pub(crate) lines: Receiver<String>,
     pub(crate) store: PathBuf,
 }
 
@@ -95,7 +103,11 @@ impl Node {
         static STORES: AtomicU64 = AtomicU64::new(0);
         let number = STORES.fetch_add(1, Ordering::Relaxed);
         let name = format!("playfield-upgrade-{}-{number}.redb", std::process::id());
-        let store = std::env::temp_dir().join(name);
+        Self::start_on(std::env::temp_dir().join(name), settings)
+    }
+
+    /// On this store.
+    pub(crate) fn start_on(store: PathBuf, settings: &str) -> Self {
         let mut child = Command::new(std::env::current_exe().unwrap())
             .arg("node")
             .args(IGNORED)
@@ -108,10 +120,46 @@ impl Node {
         let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
         let address =
             lines.find_map(|line| line.unwrap().strip_prefix("listening on ").map(str::to_owned));
-        // Later processes write there, too.
-        std::thread::spawn(move || lines.for_each(drop));
+        let (says, said) = sync_channel(1000);
+        // Later processes write there, too. A test need not listen.
+        std::thread::spawn(move || lines.for_each(|line| drop(says.try_send(line.unwrap()))));
         let pid = child.id();
-        Self { child, address: address.expect("the node listens"), pid, store }
+        Self { child, address: address.expect("the node listens"), pid, lines: said, store }
+    }
+
+    /// Waits for a line that begins with one of these, and returns it.
+    pub(crate) fn says(&self, any_of: &[&str]) -> String {
+        let by = Instant::now() + PATIENCE;
+        loop {
+            let line = self.lines.recv_timeout(by.saturating_duration_since(Instant::now()));
+            let line = line.unwrap_or_else(|error| panic!("no process says {any_of:?}: {error}"));
+            if any_of.iter().any(|beginning| line.starts_with(beginning)) {
+                return line;
+            }
+        }
+    }
+
+    /// Orders an upgrade to this program, which says that it `waits` and is killed with the node.
+    pub(crate) fn order(&mut self, program: &str) {
+        let (address, what) = (self.address.clone(), format!("POST /upgrade/{program}"));
+        // The node may end before it answers.
+        std::thread::spawn(move || drop(ask_if_it_can(address, &what)));
+        let line = self.says(&["waits "]);
+        self.pid = line["waits ".len()..].parse().expect("its id");
+    }
+
+    /// Waits until all processes have ended. Returns whether the first did so in order.
+    pub(crate) fn ends(&mut self) -> bool {
+        let by = Instant::now() + PATIENCE;
+        let has_ended = loop {
+            let left = by.saturating_duration_since(Instant::now());
+            match self.lines.recv_timeout(left) {
+                Ok(_) => {}
+                Err(error) => break error == RecvTimeoutError::Disconnected,
+            }
+        };
+        assert!(has_ended, "a process goes on");
+        self.child.wait().unwrap().success()
     }
 
     pub(crate) fn url(&self) -> String {

@@ -1,6 +1,15 @@
 //! The rooms of the programs.
 
+use std::os::unix::process::parent_id;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
 use playfield::prelude::*;
+
+use crate::node::say_that_it_waits;
+
+/// Whether rooms that go on in this process wait until the one before has ended.
+pub(crate) static WAITS_IN_MOVED: AtomicBool = AtomicBool::new(false);
 
 /// Counts what each bot asks for.
 #[derive(State, Default)]
@@ -56,6 +65,17 @@ impl Room for Ledger {
 
     fn tick(&mut self, _: &mut Context<Self>) {
         self.ticks += 1;
+    }
+
+    fn moved(&mut self, _: &mut Context<Self>) {
+        if WAITS_IN_MOVED.load(Ordering::Relaxed) {
+            let before = parent_id();
+            say_that_it_waits();
+            while parent_id() == before {
+                #[expect(clippy::disallowed_methods, reason = "the system does not signal it")]
+                std::thread::sleep(Duration::from_millis(5));
+            }
+        }
     }
 }
 

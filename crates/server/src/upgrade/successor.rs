@@ -1,5 +1,6 @@
 //! The new process: it takes over before it serves.
 
+use std::fs::File;
 use std::io;
 use std::net::{TcpListener, TcpStream};
 use std::os::fd::{AsFd, OwnedFd};
@@ -8,7 +9,9 @@ use std::os::unix::process::parent_id;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use nix::sys::socket::{getsockopt, sockopt};
 use playfield_state::Bytes;
+use rustix::stdio::dup2_stdin;
 
 use super::channel::Channel;
 use super::message::{Message, Part, Piece, VERSION};
@@ -35,15 +38,25 @@ impl Successor {
     /// process has it.
     ///
     /// # Errors
-    /// If the standard input is not the way to the old process.
+    /// If the old process is gone: its rooms are, and this process has none to go on with.
     pub(crate) fn of_this_process() -> io::Result<Option<Self>> {
         static IS_TAKEN: AtomicBool = AtomicBool::new(false);
-        let parent = std::env::var(VARIABLE).ok().and_then(|pid| pid.parse::<u32>().ok());
-        if parent != Some(parent_id()) || IS_TAKEN.swap(true, Ordering::Relaxed) {
+        let old = std::env::var(VARIABLE).ok().and_then(|pid| pid.parse::<u32>().ok());
+        let Some(old) = old.filter(|pid| has_socket_of(*pid)) else { return Ok(None) };
+        if IS_TAKEN.swap(true, Ordering::Relaxed) {
             return Ok(None);
         }
-        IS_TAKING_OVER.store(true, Ordering::Relaxed);
         let socket = io::stdin().as_fd().try_clone_to_owned()?;
+        // Processes that this one starts have the variable, too, but not the socket.
+        dup2_stdin(File::open("/dev/null")?)?;
+        if parent_id() != old {
+            let text = format!(
+                "process {old}, which this one was to replace, has ended or has not started this \
+                 one itself: this one does not start"
+            );
+            return Err(io::Error::other(text));
+        }
+        IS_TAKING_OVER.store(true, Ordering::Relaxed);
         Ok(Some(Self(Channel::new(UnixStream::from(socket)))))
     }
 
@@ -53,7 +66,7 @@ impl Successor {
     /// If it may not, or the old process is gone.
     pub(crate) fn greet(&mut self, room_types: Vec<String>) -> io::Result<Accepted> {
         let pid = std::process::id();
-        self.0.send(&Message::Hello { version: VERSION, pid, room_types })?;
+        self.send(&Message::Hello { version: VERSION, pid, room_types })?;
         match self.receive()? {
             Message::Accept { now, secret, connections } => {
                 let (now, received) = (Duration::from_nanos(now), Instant::now());
@@ -70,7 +83,7 @@ impl Successor {
     /// # Errors
     /// If the old process goes on, or is gone.
     pub(crate) fn inherit(&mut self) -> io::Result<Inherited> {
-        self.0.send(&Message::Ready)?;
+        self.send(&Message::Ready)?;
         let (mut frozen, mut node, mut begun) = (Frozen::default(), Vec::new(), Vec::new());
         loop {
             match self.receive()? {
@@ -109,7 +122,7 @@ impl Successor {
     /// # Errors
     /// If the old process goes on, or is gone.
     pub(crate) fn hold(&mut self) -> io::Result<()> {
-        self.0.send(&Message::Holds)?;
+        self.send(&Message::Holds)?;
         match self.receive()? {
             Message::Commit => Ok(()),
             other => Err(unexpected(&other)),
@@ -123,12 +136,12 @@ impl Successor {
     /// If the old process goes on.
     pub(crate) fn serves(&mut self) -> io::Result<()> {
         IS_TAKING_OVER.store(false, Ordering::Relaxed);
-        self.0.send(&Message::Serves)?;
-        match self.0.receive(STEP_MAX) {
+        let sent = self.0.send(&Message::Serves);
+        match sent.and_then(|()| self.0.receive(STEP_MAX)) {
             Ok(Message::Over) => Ok(()),
             Ok(other) => Err(unexpected(&other)),
-            // The predecessor has ended, and can't touch them.
-            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(()),
+            // It was said to begin. The old process can't touch them any more, nor go on.
+            Err(error) if is_end(&error) => Ok(()),
             Err(error) => Err(error),
         }
     }
@@ -140,16 +153,39 @@ impl Successor {
         }
     }
 
+    fn send(&mut self, message: &Message) -> io::Result<()> {
+        self.0.send(message).map_err(|error| unheard(&error))
+    }
+
     fn receive(&mut self) -> io::Result<Message> {
-        let failed = |error: io::Error| {
-            let text = format!("the process that this one was to replace is not heard: {error}");
-            io::Error::new(error.kind(), text)
-        };
-        match self.0.receive(STEP_MAX).map_err(failed)? {
+        match self.0.receive(STEP_MAX).map_err(|error| unheard(&error))? {
             Message::Refuse { why } => Err(io::Error::other(format!("there is no upgrade: {why}"))),
             message => Ok(message),
         }
     }
+}
+
+/// Returns whether the standard input is a socket that the process of this id has made.
+fn has_socket_of(pid: u32) -> bool {
+    let maker = getsockopt(&io::stdin(), sockopt::PeerCredentials);
+    maker.is_ok_and(|maker| u32::try_from(maker.pid()) == Ok(pid))
+}
+
+/// Returns whether the other process has ended.
+fn is_end(error: &io::Error) -> bool {
+    use io::ErrorKind::{BrokenPipe, ConnectionReset, UnexpectedEof};
+
+    matches!(error.kind(), UnexpectedEof | BrokenPipe | ConnectionReset)
+}
+
+fn unheard(error: &io::Error) -> io::Error {
+    let text = match is_end(error) {
+        true => "the process that this one was to replace has ended before this one took over: \
+                 this one ends, too"
+            .to_owned(),
+        false => format!("the process that this one was to replace is not heard: {error}"),
+    };
+    io::Error::new(error.kind(), text)
 }
 
 fn listener(socket: OwnedFd, service: Option<u32>) -> io::Result<InheritedListener> {

@@ -1,0 +1,53 @@
+//! Processes that are killed while another is to take over.
+
+use std::io::Read as _;
+use std::sync::atomic::Ordering;
+
+use playfield::Server;
+
+use crate::node::{Node, say_that_it_waits, serve};
+use crate::players::Manual;
+use crate::rooms::{Ledger, WAITS_IN_MOVED};
+
+/// Serves once the process that started it has ended.
+#[test]
+#[ignore = "a node that another test starts and ends"]
+fn node_that_starts_late() {
+    if std::env::var("PLAYFIELD_TEST_NODE").is_ok() {
+        say_that_it_waits();
+        // It is the socket to that process.
+        assert_eq!(std::io::stdin().read(&mut [0]).unwrap(), 0);
+    }
+    serve(Server::new().room::<Ledger>("ledger"));
+}
+
+/// Serves once the process that started it has ended, with rooms that go on.
+#[test]
+#[ignore = "a node that another test starts and ends"]
+fn node_that_goes_on_late() {
+    WAITS_IN_MOVED.store(true, Ordering::Relaxed);
+    serve(Server::new().room::<Ledger>("ledger"));
+}
+
+#[test]
+fn a_process_that_was_to_replace_one_that_was_killed_does_not_serve() {
+    let mut node = Node::start();
+    node.order("ends::node_that_starts_late");
+    node.child.kill().unwrap();
+    let said = node.says(&["node: ", "listening on "]);
+    assert!(said.contains("which this one was to replace, has ended"), "{said}");
+    assert!(!node.ends(), "the first was killed");
+}
+
+/// It has all that there was, and nobody else has.
+#[test]
+fn a_process_that_was_told_to_begin_goes_on_when_the_one_before_is_killed() {
+    let mut node = Node::start();
+    let mut client = Manual::join(&node);
+    assert_eq!(client.count(1, 1), 1);
+    node.order("ends::node_that_goes_on_late");
+    node.child.kill().unwrap();
+    let said = node.says(&["node: ", "listening on "]);
+    assert!(said.starts_with("listening on "), "{said}");
+    assert_eq!(client.count(1, 2), 2);
+}
