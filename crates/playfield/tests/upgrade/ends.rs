@@ -1,13 +1,14 @@
-//! Processes that are killed while another is to take over.
+//! Processes that are killed, or told to stop, while another is to take over.
 
 use std::io::Read as _;
 use std::sync::atomic::Ordering;
 
 use playfield::Server;
+use rustix::process::{Pid, Signal, kill_process};
 
 use crate::node::{Node, say_that_it_waits, serve};
 use crate::players::Manual;
-use crate::rooms::{Ledger, WAITS_IN_MOVED};
+use crate::rooms::{Ledger, WAITS_IN_MOVED, hanging};
 
 /// Serves once the process that started it has ended.
 #[test]
@@ -27,6 +28,12 @@ fn node_that_starts_late() {
 fn node_that_goes_on_late() {
     WAITS_IN_MOVED.store(true, Ordering::Relaxed);
     serve(Server::new().room::<Ledger>("ledger"));
+}
+
+#[test]
+#[ignore = "a node that another test starts and ends"]
+fn node_that_hangs_in_thaw() {
+    serve(Server::new().room::<hanging::Ledger>("ledger"));
 }
 
 #[test]
@@ -50,4 +57,19 @@ fn a_process_that_was_told_to_begin_goes_on_when_the_one_before_is_killed() {
     let said = node.says(&["node: ", "listening on "]);
     assert!(said.starts_with("listening on "), "{said}");
     assert_eq!(client.count(1, 2), 2);
+}
+
+#[test]
+fn a_node_that_is_told_to_stop_while_another_process_hangs_ends_that_and_saves() {
+    for program in ["node_that_hangs", "ends::node_that_hangs_in_thaw"] {
+        let mut node = Node::start_with("timeouts.upgrade=10m");
+        let mut client = Manual::join(&node);
+        assert_eq!(client.count(1, 1), 1);
+        node.order(program);
+        kill_process(Pid::from_child(&node.child), Signal::TERM).unwrap();
+        assert!(node.ends(), "{program}: it ended in order");
+        let again = Node::start_on(node.store.clone(), "");
+        let mut client = Manual::join(&again);
+        assert_eq!(client.count(1, 2), 2, "{program}: the room was saved");
+    }
 }

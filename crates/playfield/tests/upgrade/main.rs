@@ -22,7 +22,7 @@ use std::time::{Duration, Instant};
 use playfield::{SelfSigned, Server, client};
 use rustix::process::{Resource, Rlimit, setrlimit};
 
-use node::{Node, ask, ask_if_it_can, serve, serve_on};
+use node::{Node, ask, ask_if_it_can, say_that_it_waits, serve, serve_on};
 use players::{BOTS, Bots, Manual, PER_ROOM};
 use rooms::{Chess, Count, Desk, Fill, Ledger, Save, dying, other_build};
 
@@ -63,6 +63,7 @@ fn node_that_exits() {}
 #[test]
 #[ignore = "a node that another test starts and ends"]
 fn node_that_hangs() {
+    say_that_it_waits();
     #[expect(clippy::disallowed_methods, reason = "it hangs, as it is to do")]
     std::thread::sleep(PATIENCE);
 }

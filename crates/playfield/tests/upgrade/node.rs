@@ -48,6 +48,8 @@ pub(crate) fn serve_on(shards: usize, server: Server) {
     );
     match server.start(config) {
         Ok(running) => {
+            let stopper = running.stopper();
+            ctrlc::set_handler(move || stopper.stop()).unwrap();
             println!("\nlistening on {}", running.local_addr());
             running.wait().unwrap();
         }

@@ -202,3 +202,33 @@ pub(crate) mod dying {
         }
     }
 }
+
+/// Hangs when it is thawed.
+pub(crate) mod hanging {
+    use playfield::prelude::*;
+
+    use crate::node::say_that_it_waits;
+
+    #[derive(State, Default)]
+    pub(crate) struct Ledger {
+        pub(crate) counts: Map<u32, u64>,
+        pub(crate) ticks: u64,
+        pub(crate) departures: u32,
+        #[sync(skip)]
+        _hangs: Hangs,
+    }
+
+    struct Hangs;
+
+    impl Default for Hangs {
+        fn default() -> Self {
+            say_that_it_waits();
+            #[expect(clippy::disallowed_methods, reason = "it hangs, as it is to do")]
+            std::thread::sleep(crate::PATIENCE);
+            Self
+        }
+    }
+
+    #[room(tick_hz = 20, sync_hz = 20)]
+    impl Room for Ledger {}
+}

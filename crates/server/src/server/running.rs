@@ -69,6 +69,7 @@ impl Stopper {
         self.shared.stops.store(true, Ordering::Release);
         // The thread that waits need not learn it twice.
         let _ = self.tells.try_send(Word::Stop);
+        self.shared.gate.stop();
         self.shared.wake_all();
     }
 }
@@ -176,6 +177,8 @@ impl Running {
                 Err(RecvTimeoutError::Timeout) => break,
             }
         }
+        // A process that was to take over is ended by this one.
+        self.stopper.shared.gate.wait_until_ended(Instant::now() + LAST_TURN);
         self.leash.end();
         self.node.asks.end();
         // Handlers that wait for rooms have their answers now. Others still have their time.

@@ -65,6 +65,8 @@ struct Inner {
     /// The shards that have work in flight while they drain.
     busy: Vec<bool>,
     collected: Vec<Option<Collected>>,
+    /// Called if the node is told to stop meanwhile.
+    on_stop: Option<Box<dyn FnOnce() + Send>>,
     /// The outcome, once there is one: another process has taken over, or has not.
     is_over: Option<bool>,
 }
@@ -92,16 +94,49 @@ impl Gate {
         true
     }
 
+    /// Has `call` called if the node is told to stop, until this is [forgotten](Self::forget_stop).
+    pub(super) fn on_stop(&self, call: impl FnOnce() + Send + 'static) {
+        self.lock().on_stop = Some(Box::new(call));
+    }
+
+    /// The node is told to stop.
+    pub(crate) fn stop(&self) {
+        let mut inner = self.lock();
+        if let Some(call) = inner.on_stop.take() {
+            call();
+        }
+        self.changed.notify_all();
+    }
+
+    /// From here on, nothing is called. Returns `false` if it was called already.
+    pub(super) fn forget_stop(&self) -> bool {
+        self.lock().on_stop.take().is_some()
+    }
+
+    /// Waits until no upgrade is under way; until then at most.
+    pub(crate) fn wait_until_ended(&self, by: Instant) {
+        let mut inner = self.lock();
+        while inner.is_upgrading && inner.is_over.is_none() {
+            let left = by.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return;
+            }
+            inner = self.wait(inner, left);
+        }
+    }
+
     pub(crate) fn go_to(&self, stage: Stage) {
         self.stage.store(stage as u8, Ordering::Release);
     }
 
-    /// Waits until all shards that drain are done with what is in flight; until then at most.
+    /// Waits until all shards that drain are done with what is in flight; until then at most, and
+    /// until the node is told to stop.
     pub(super) fn wait_until_drained(&self, by: Instant, wake: &dyn Fn()) {
         loop {
             wake();
             let inner = self.lock();
-            if !inner.busy.contains(&true) || Instant::now() >= by {
+            let is_told = inner.on_stop.is_none();
+            if !inner.busy.contains(&true) || is_told || Instant::now() >= by {
                 return;
             }
             drop(self.wait(inner, Duration::from_millis(2)));

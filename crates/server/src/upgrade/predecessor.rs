@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use std::{io, iter};
 
 use playfield_room::panic_text;
+use rustix::process::{Pid, Signal, kill_process};
 
 use super::channel::Channel;
 use super::gate::{Collected, Stage};
@@ -36,6 +37,13 @@ pub(crate) fn upgrade(
         return Err(UpgradeError::new("an upgrade is under way already: wait for its end"));
     }
     let result = Handover::start(node, upgrade).and_then(|mut handover| {
+        // A node that stops waits for no other process.
+        let pid = Pid::from_child(&handover.child);
+        shared.gate.on_stop(move || {
+            if let Err(error) = kill_process(pid, Signal::KILL) {
+                log::debug!("the new process has ended already: {error}");
+            }
+        });
         let run = AssertUnwindSafe(|| handover.run(shared, node));
         // The shards wait for the outcome, whatever code of the program does.
         let result = catch_unwind(run).unwrap_or_else(|panic| {
@@ -43,10 +51,13 @@ pub(crate) fn upgrade(
             Err(UpgradeError::new(format!("code of the program panicked: {text}")))
         });
         if result.is_err() {
+            // Its id may be that of another process once this one has waited for its end.
+            shared.gate.forget_stop();
             handover.give_up();
         }
         result
     });
+    let result = result.map_err(|error| check_goes_on(shared).err().unwrap_or(error));
     match &result {
         Ok(Upgraded { pid, rooms, sessions, pause }) => {
             log::info!(
@@ -55,6 +66,7 @@ pub(crate) fn upgrade(
             );
             super::notify::is_replaced_by(*pid);
         }
+        Err(error) if check_goes_on(shared).is_err() => log::warn!("there was no upgrade: {error}"),
         Err(error) => log::error!("there was no upgrade, and this process goes on: {error}"),
     }
     if let (Err(_), Some(journal)) = (&result, &node.journal) {
@@ -69,9 +81,13 @@ pub(crate) fn upgrade(
 /// Fails if the node was told to stop: then no other process is to go on with it.
 fn check_goes_on(shared: &SharedRuntime) -> Result<(), UpgradeError> {
     match shared.stops.load(Ordering::Acquire) {
-        true => Err(UpgradeError::new("the node is shutting down")),
+        true => Err(stops()),
         false => Ok(()),
     }
+}
+
+fn stops() -> UpgradeError {
+    UpgradeError::new("the node is shutting down")
 }
 
 /// The program of this process, as it is now under its name.
@@ -128,6 +144,7 @@ impl Handover {
 
     fn run(&mut self, shared: &SharedRuntime, node: &Node) -> Result<Upgraded, UpgradeError> {
         let mut phases = Phases::begin("old");
+        check_goes_on(shared)?;
         self.greet(shared, node)?;
         match self.receive("get ready", self.step)? {
             Message::Ready => {}
@@ -174,6 +191,9 @@ impl Handover {
         match self.receive("serve", self.step)? {
             Message::Serves => {}
             other => return Err(unexpected(&other)),
+        }
+        if !shared.gate.forget_stop() {
+            return Err(stops());
         }
         phases.end("start of the shards");
         // From here on everything is in the new process. If it has ended, so has the match.
@@ -243,7 +263,7 @@ impl Handover {
             .chain(pieces(Piece::Session, &sessions))
             .chain(pieces(Piece::Channel, &channels));
         let sent = self.channel.send_pieces(pieces);
-        sent.map_err(|error| self.lost("be handed the rooms", &error))?;
+        sent.map_err(|error| self.lost("take the rooms", &error))?;
         let listeners =
             sockets.iter().map(|(_, service)| Listener { service: service.map(u32::from) });
         let (listeners, connections) = (listeners.collect(), open.len() as u32);
@@ -251,13 +271,13 @@ impl Handover {
         let sockets = sockets.iter().map(|(socket, _)| socket.as_fd());
         let sockets: Vec<_> = sockets.chain(open.iter().map(|socket| socket.as_fd())).collect();
         let sent = self.channel.send_sockets(&sockets);
-        sent.map_err(|error| self.lost("be handed the sockets", &error))?;
+        sent.map_err(|error| self.lost("take the sockets", &error))?;
         Ok((rooms.len(), sessions.len()))
     }
 
     fn send_message(&mut self, message: &Message) -> Result<(), UpgradeError> {
         let sent = self.channel.write_within(STEP_MAX).and_then(|()| self.channel.send(message));
-        sent.map_err(|error| self.lost("be told to go on", &error))
+        sent.map_err(|error| self.lost("hear how to go on", &error))
     }
 
     fn receive(&mut self, what: &str, within: Duration) -> Result<Message, UpgradeError> {
