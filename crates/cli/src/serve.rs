@@ -16,6 +16,9 @@ use crate::options::{Failure, Once, Usage, text_or_true, unknown_among};
 /// The exit status of a program that a second signal ends.
 const INTERRUPTED: i32 = 130;
 
+/// The signals that stop a program, as its log names them.
+const SIGNALS: &str = if cfg!(unix) { "SIGINT, SIGTERM or SIGHUP" } else { "Ctrl+C" };
+
 /// The variable that names the file of settings. It is not a setting itself.
 const CONFIG_VARIABLE: &str = "PLAYFIELD_CONFIG";
 
@@ -98,7 +101,10 @@ pub(crate) fn run(
         if node.is_replaced() && first::is_this() {
             return first::end_others();
         }
-        if is_stopping.swap(true, Ordering::Relaxed) { exit_at_once() } else { stopper.stop() }
+        if is_stopping.swap(true, Ordering::Relaxed) {
+            exit_at_once();
+        }
+        stopper.stop_because(SIGNALS);
     };
     ctrlc::set_handler(stop).map_err(io::Error::other)?;
     // A node serves without it, too.

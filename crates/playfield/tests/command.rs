@@ -45,6 +45,7 @@ const TESTS: &[(&str, fn())] = &[
     ),
     ("a_schema_is_read_over_tls", a_schema_is_read_over_tls),
     ("it_serves_until_it_is_stopped", it_serves_until_it_is_stopped),
+    ("the_log_says_why_it_stops_and_when_it_has", the_log_says_why_it_stops_and_when_it_has),
     #[cfg(target_os = "linux")]
     ("it_is_replaced_by_a_new_process_of_it", it_is_replaced_by_a_new_process_of_it),
     #[cfg(target_os = "linux")]
@@ -815,6 +816,27 @@ fn it_serves_until_it_is_stopped() {
     client.read_to_string(&mut answer).expect("it answers, and closes");
     assert!(answer.starts_with("HTTP/1.1 404 "), "{answer}");
     assert_eq!(node.stop(), Some(0));
+}
+
+fn the_log_says_why_it_stops_and_when_it_has() {
+    let mut node = Node::start(&["serve"], Stdio::piped(), "info");
+    let id = Pid::from_child(&node.process);
+    node.play(async |room| {
+        room.request(Print {}).await?;
+        kill_process(id, Signal::TERM).expect("it runs");
+        // It is connected until the room has ended.
+        while room.request(Print {}).await.is_ok() {}
+        Ok(())
+    })
+    .expect("it plays");
+    assert_eq!(node.process.wait().expect("it ends").code(), Some(0));
+    let stderr = node.process.stderr.take().expect("it is piped");
+    let lines = BufReader::new(stderr).lines().map(|line| line.expect("text"));
+    let said: Vec<String> = lines.filter(|line| line.contains("the node ")).collect();
+    let [stops, stopped] = &said[..] else { panic!("{said:?}") };
+    let why = "the node stops, with 1 rooms and 1 connections: SIGINT, SIGTERM or SIGHUP";
+    assert!(stops.ends_with(why), "{stops}");
+    assert!(stopped.contains("the node has stopped, after "), "{stopped}");
 }
 
 fn a_room_that_failed_is_replayed() {

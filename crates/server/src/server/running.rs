@@ -56,8 +56,8 @@ pub struct Stopper {
 
 /// A message to a thread that waits for the node's end.
 pub(crate) enum Word {
-    /// Someone stopped the node.
-    Stop,
+    /// Someone stopped the node, for this reason.
+    Stop(&'static str),
     /// A shard's thread has ended.
     Ended,
 }
@@ -66,9 +66,14 @@ impl Stopper {
     /// Begins the shutdown: the node stops accepting connections, closes its rooms, waits for their
     /// end, and says goodbye to its clients. Does not wait itself.
     pub fn stop(&self) {
+        self.stop_because("the program stops it");
+    }
+
+    /// Like [`stop`](Self::stop), with a reason for the log.
+    pub fn stop_because(&self, why: &'static str) {
         self.shared.stops.store(true, Ordering::Release);
         // The thread that waits need not learn it twice.
-        let _ = self.tells.try_send(Word::Stop);
+        let _ = self.tells.try_send(Word::Stop(why));
         self.shared.gate.stop();
         self.shared.wake_all();
     }
@@ -136,8 +141,13 @@ impl Running {
     /// not finish: rooms were dropped before they had ended or were saved, a thread is left behind,
     /// or the store has not written what it accepted.
     pub fn wait(mut self) -> io::Result<()> {
-        let ended = usize::from(matches!(self.words.recv(), Ok(Word::Ended)));
-        self.stopper.stop();
+        let (ended, why) = match self.words.recv() {
+            Ok(Word::Stop(why)) => (0, why),
+            Ok(Word::Ended) if self.handle.is_replaced() => (1, "another process has taken over"),
+            Ok(Word::Ended) => (1, "a shard has failed"),
+            Err(_) => (0, "no shard is left"),
+        };
+        self.stop(why);
         let unfinished = self.join(ended);
         let failed = |published: &Arc<Published>| published.pulse.failed.load(Ordering::Relaxed);
         match self.published.iter().position(failed) {
@@ -162,16 +172,25 @@ impl Running {
         drop(self);
     }
 
+    /// Begins the shutdown.
+    fn stop(&self, why: &str) {
+        let rooms = self.stats().total().rooms;
+        let connections = self.stopper.shared.connections.load(Ordering::Relaxed);
+        log::info!("the node stops, with {rooms} rooms and {connections} connections: {why}");
+        self.stopper.stop();
+    }
+
     /// Waits for all threads, `ended` of which are known to have ended; gives up on those that take
     /// too long. Returns what was not finished.
     fn join(&mut self, ended: usize) -> Vec<String> {
         let mut unfinished = Vec::new();
-        let deadline = Instant::now() + self.shutdown_timeout + LAST_TURN;
+        let began = Instant::now();
+        let deadline = began + self.shutdown_timeout + LAST_TURN;
         let mut missing = self.shards.len() - ended;
         while missing > 0 {
             match self.words.recv_timeout(left_until(deadline)) {
                 Ok(Word::Ended) => missing -= 1,
-                Ok(Word::Stop) => {}
+                Ok(Word::Stop(_)) => {}
                 // No thread is left that could report.
                 Err(RecvTimeoutError::Disconnected) => missing = 0,
                 Err(RecvTimeoutError::Timeout) => break,
@@ -230,6 +249,11 @@ impl Running {
             log::error!("{text}; it goes on while the process runs");
             unfinished.push(text);
         }
+        let took = began.elapsed();
+        match unfinished.is_empty() {
+            true => log::info!("the node has stopped, after {took:.1?}"),
+            false => log::warn!("the node has stopped, after {took:.1?}, and left work undone"),
+        }
         unfinished
     }
 }
@@ -241,7 +265,7 @@ fn left_until(deadline: Instant) -> Duration {
 impl Drop for Running {
     fn drop(&mut self) {
         if !self.shards.is_empty() {
-            self.stopper.stop();
+            self.stop("the program shuts it down");
             self.join(0);
         }
     }
