@@ -34,7 +34,7 @@ const OPTIONS: &[Setter<Given>] = &[
         "binary",
         "FILE",
         "the file of the new program; else that of the running one, as it is now",
-        |to, given| set(&mut to.binary, Ok(Some(fs::canonicalize(given.text()?)?))),
+        |to, given| set(&mut to.binary, program_file(Path::new(&given.text()?)).map(Some)),
     ),
 ];
 
@@ -93,6 +93,19 @@ pub enum Answer {
         /// The reason, for people.
         text: String,
     },
+}
+
+/// The whole path of a program, which the running process may know by another one.
+fn program_file(path: &Path) -> Result<PathBuf, Failure> {
+    let wrong = |why: &str| {
+        Failure::Input(format!("--binary {}: {why}; give the file of a program", path.display()))
+    };
+    let whole = fs::canonicalize(path).map_err(|error| wrong(&error.to_string()))?;
+    let about = fs::metadata(&whole).map_err(|error| wrong(&error.to_string()))?;
+    match about.is_file() && about.mode() & 0o111 != 0 {
+        true => Ok(whole),
+        false => Err(wrong("it is not executable")),
+    }
 }
 
 /// Has a process of this user replaced by a new one of this program, and waits for that.

@@ -49,6 +49,8 @@ const TESTS: &[(&str, fn())] = &[
     #[cfg(target_os = "linux")]
     ("it_is_replaced_by_a_new_process_of_it", it_is_replaced_by_a_new_process_of_it),
     #[cfg(target_os = "linux")]
+    ("a_file_that_is_no_program_is_named", a_file_that_is_no_program_is_named),
+    #[cfg(target_os = "linux")]
     (
         "the_first_process_of_a_container_stays_for_its_successors",
         the_first_process_of_a_container_stays_for_its_successors,
@@ -909,6 +911,24 @@ fn it_is_replaced_by_a_new_process_of_it() {
     });
     for pid in third.filter_map(Pid::from_raw) {
         kill_process(pid, Signal::TERM).expect("it runs");
+    }
+}
+
+#[cfg(target_os = "linux")]
+fn a_file_that_is_no_program_is_named() {
+    let folder = Folder::new("no-program");
+    let text = folder.path("notes.txt");
+    std::fs::create_dir_all(&folder.0).expect("a folder");
+    std::fs::write(&text, "notes").expect("a file");
+    for (file, why) in [
+        (folder.path("nothing"), "No such file or directory"),
+        (text, "it is not executable"),
+        (folder.path(""), "it is not executable"),
+    ] {
+        let failed = output(&["upgrade", "--binary", &file]);
+        let said = self::text(&failed.stderr);
+        assert_eq!(failed.status.code(), Some(2));
+        assert!(said.contains(&format!("--binary {file}: {why}")), "{said}");
     }
 }
 
