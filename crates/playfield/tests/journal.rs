@@ -89,7 +89,7 @@ impl Room for Ledger {
 
     /// Work that was under way is lost with the process.
     fn moved(&mut self, cx: &mut Context<Self>) {
-        self.is_looking &= cx.lost::<Found>() == 0;
+        self.is_looking &= cx.given_up::<Found>() == 0;
     }
 }
 

@@ -79,7 +79,7 @@ pub enum Mail {
         message: InternalMessage,
     },
     /// A background task panicked.
-    Lost {
+    Panicked {
         /// Its number in [`RoomOutput::spawn`] or [`RoomOutput::compute`].
         task: u64,
     },

@@ -83,9 +83,9 @@ pub(crate) struct ContextState {
     pub(crate) replies: Replies,
     /// For how long at most.
     pub(crate) reply_wait: Duration,
-    /// Tasks lost when the room was frozen, until the room is told: the names of their
+    /// Tasks given up when the room was frozen, until the room is told: the names of their
     /// messages.
-    pub(crate) lost: Vec<&'static str>,
+    pub(crate) given_up: Vec<&'static str>,
     /// Tasks that end with a reply, instead of with a message to the room.
     pub(crate) replying: BTreeMap<u64, u64>,
     /// Buffers in which events are encoded, one for each format.
@@ -165,7 +165,7 @@ impl ContextState {
             replies,
             reply_wait: Duration::ZERO,
             replying: BTreeMap::new(),
-            lost: Vec::new(),
+            given_up: Vec::new(),
             timers: Timers::new(seed),
             summary,
             wants_sync: false,

@@ -162,7 +162,7 @@ pub trait RoomOutput {
     fn refused(&mut self, link: Link, why: &Error);
 
     /// Starts a background task that waits. `task` comes back in [`Mail::Done`], or in
-    /// [`Mail::Lost`] if it panicked.
+    /// [`Mail::Panicked`] if it panicked.
     ///
     /// # Errors
     /// `busy` at the host's limit; the task is dropped.

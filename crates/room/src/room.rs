@@ -143,9 +143,9 @@ use crate::{Context, EndReason, LeaveReason, Player, Result};
 /// event, a patch or mail of the room leaves the node, the inputs that caused it are on disk. After
 /// a crash the room goes on where it was, with its timers and random numbers, by
 /// [`moved`](Self::moved); then its players are [`lost`](Self::lost), who can't come back but join
-/// again, and leave when their grace is over. Background work has been [lost](Context::lost), and
-/// requests to other rooms are answered with an error. A room that panics starts from its last
-/// save.
+/// again, and leave when their grace is over. Background work has been
+/// [given up](Context::given_up), and requests to other rooms are answered with an error. A room
+/// that panics starts from its last save.
 ///
 /// A save has the state alone: no players, timers or background work, and no
 /// [skipped](State#skipped-fields) fields.
@@ -178,7 +178,7 @@ pub trait Room:
     /// The room was frozen and goes on, in another process or another build: all is as it was, with
     /// the players, timers and everything of its [`Context`], but for
     /// [skipped](State#skipped-fields) fields, which have their defaults, and background work,
-    /// which [may be lost](Context::lost). Make that again.
+    /// which [may be given up](Context::given_up). Make that again.
     ///
     /// By default, this calls [`rebuild`](Self::rebuild) if the state has skipped fields. Write
     /// your own if `rebuild` does more than to make these again: timers that it sets would be there

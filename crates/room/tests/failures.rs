@@ -255,7 +255,7 @@ fn assert_is_over(host: &mut Host) {
     host.room.snapshot(first, Format::Json, &mut body);
     assert!(body.is_empty());
     host.mail(Mail::Told { from: room_named("x"), message: ring() });
-    host.mail(Mail::Lost { task: 1 });
+    host.mail(Mail::Panicked { task: 1 });
     host.close(EndReason::Drained, "");
     assert_eq!(host.out.take(), []);
 }
@@ -369,7 +369,7 @@ fn a_panic_in_a_destructor_stays_in_the_room() {
 #[test]
 fn a_background_task_that_panicked_closes_only_its_own_room() {
     let mut host = field(Where::Nowhere);
-    host.mail(Mail::Lost { task: 99 });
+    host.mail(Mail::Panicked { task: 99 });
     host.mail(Mail::Done { task: 99, message: ring() });
     host.mail(Mail::Answered { ask: 99, reply: Ok(vec![1]) });
     assert!(!host.room.is_closed());

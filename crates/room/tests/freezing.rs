@@ -47,7 +47,7 @@ impl Room for Office {
     }
 
     fn moved(&mut self, cx: &mut Context<Self>) {
-        self.log.push(format!("moved, {} lost", cx.lost::<Worked>()));
+        self.log.push(format!("moved, {} given up", cx.given_up::<Worked>()));
     }
 }
 
@@ -115,7 +115,7 @@ fn a_room_with_work_in_flight_says_which_and_is_frozen_after_it() {
     assert_eq!(sim.reply(&asked), Some(Ok("done".into())));
     assert!(sim.is_here(bob));
     let log: Vec<&str> = sim.room().log.iter().map(|line| &**line).collect();
-    assert_eq!(log, ["worked", "saved: true", "moved, 0 lost"]);
+    assert_eq!(log, ["worked", "saved: true", "moved, 0 given up"]);
 }
 
 #[test]
@@ -134,7 +134,7 @@ fn work_that_is_given_up_is_refused_and_the_room_learns_of_the_rest() {
     assert_eq!(sim.reply(&owed), None, "a reply that the room itself owes goes with it");
     assert_eq!(sim.why_gone(bob), Some(&moves()));
     let log: Vec<&str> = sim.room().log.iter().map(|line| &**line).collect();
-    assert_eq!(log, ["saved: false", "moved, 2 lost"]);
+    assert_eq!(log, ["saved: false", "moved, 2 given up"]);
     sim.advance(Duration::from_secs(30));
     assert_eq!(sim.reply(&owed).unwrap().unwrap_err().code(), ErrorCode::Timeout);
     assert_eq!(sim.run_background(), 1, "what may not be on disk is saved again");

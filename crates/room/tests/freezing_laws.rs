@@ -194,7 +194,7 @@ impl Play {
         self.host
             .out
             .outputs
-            .push(Output::Post { to: format!("{joined:?}"), mail: Mail::Lost { task: 0 } });
+            .push(Output::Post { to: format!("{joined:?}"), mail: Mail::Panicked { task: 0 } });
     }
 
     fn message(&mut self, player: u8, index: u32, message: &impl Data, is_request: bool) {

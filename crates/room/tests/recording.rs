@@ -504,7 +504,7 @@ fn mail() -> impl Strategy<Value = Mail> {
     ];
     prop_oneof![
         (any::<u64>(), message()).prop_map(|(task, message)| Mail::Done { task, message }),
-        any::<u64>().prop_map(|task| Mail::Lost { task }),
+        any::<u64>().prop_map(|task| Mail::Panicked { task }),
         (any::<u64>(), outcome).prop_map(|(save, outcome)| Mail::Saved { save, outcome }),
         (from(), message()).prop_map(|(from, message)| Mail::Told { from, message }),
         (from(), any::<u64>(), message()).prop_map(|(from, ask, message)| Mail::Asked {

@@ -260,7 +260,7 @@ fn finish(shared: &SharedRuntime, origin: Origin, message: Option<InternalMessag
     let Origin { shard, room, task } = origin;
     let mail = match message {
         Some(message) => Mail::Done { task, message },
-        None => Mail::Lost { task },
+        None => Mail::Panicked { task },
     };
     shared.mailboxes[usize::from(shard)].push_promised(ShardMail::Finished { room, mail });
 }

@@ -31,7 +31,7 @@ use crate::{Error, Player, Result, RoomOutput};
 ///   [`emit_except`](Self::emit_except)
 /// - *Timers*: [`after`](Self::after), [`every`](Self::every), [`cancel`](Self::cancel)
 /// - *Background work*: [`spawn`](Self::spawn) to wait, [`compute`](Self::compute) to compute,
-///   [`hold`](Self::hold) to let a player or the room wait for it; [`lost`](Self::lost)
+///   [`hold`](Self::hold) to let a player or the room wait for it, [`given_up`](Self::given_up)
 /// - *Replies given later*: [`defer`](Self::defer), [`answer`](Self::answer),
 ///   [`reply_later`](Self::reply_later)
 /// - *Other rooms*: [`tell`](Self::tell), [`ask`](Self::ask), [`sender`](Self::sender),

@@ -118,11 +118,11 @@ impl<'a, R> Context<'a, R> {
         Ok(())
     }
 
-    /// In [`Room::moved`](crate::Room::moved): how many background tasks were lost that would have
-    /// ended with this message. They were in flight when the room was frozen, and the host didn't
-    /// wait for them.
-    pub fn lost<M: InternalOf<R>>(&self) -> usize {
-        self.context.lost.iter().filter(|name| **name == M::NAME).count()
+    /// In [`Room::moved`](crate::Room::moved): how many background tasks were given up that would
+    /// have ended with this message. They were in flight when the room was frozen, and the host
+    /// didn't wait for them.
+    pub fn given_up<M: InternalOf<R>>(&self) -> usize {
+        self.context.given_up.iter().filter(|name| **name == M::NAME).count()
     }
 
     /// Saves the room now, instead of when it is due. The room receives this message by

@@ -491,11 +491,11 @@ impl<R: Room> RoomCore<R> {
             }
             _ if self.is_over() => {}
             Mail::Done { task, message } if self.is_load(task) => self.loaded(Some(message), out),
-            Mail::Lost { task } if self.is_load(task) => self.loaded(None, out),
+            Mail::Panicked { task } if self.is_load(task) => self.loaded(None, out),
             Mail::Done { task, message } if self.is_reopening(task) => {
                 self.reopening_ended(Some(message), out);
             }
-            Mail::Lost { task } if self.is_reopening(task) => self.reopening_ended(None, out),
+            Mail::Panicked { task } if self.is_reopening(task) => self.reopening_ended(None, out),
             Mail::Saved { save, outcome } => self.saved(save, outcome, out),
             Mail::Done { task, message } => {
                 if self.context.tasks.remove(&task).is_none() {
@@ -509,7 +509,7 @@ impl<R: Room> RoomCore<R> {
                     None => self.internal_message_or_log(&message, out),
                 }
             }
-            Mail::Lost { task } => {
+            Mail::Panicked { task } => {
                 let Some(name) = self.context.tasks.remove(&task) else { return };
                 let text = format!("the background task that ends with {name} panicked");
                 match self.context.holds.remove(&task) {

@@ -138,7 +138,7 @@ impl<R: Room> RoomCore<R> {
                     }
                 }
                 None if is_hold => {}
-                None => self.context.lost.push(name),
+                None => self.context.given_up.push(name),
             }
         }
         let told = self.saving.as_mut().map(|saving| saving.give_up(why)).unwrap_or_default();
@@ -162,7 +162,7 @@ impl<R: Room> RoomCore<R> {
             return;
         }
         self.act(out, |room, cx| room.moved(cx));
-        self.context.lost.clear();
+        self.context.given_up.clear();
         self.note_changes_if_any();
         self.follow_effects(out);
         // The room opens its save again.
@@ -222,7 +222,7 @@ impl<R: Room> RoomCore<R> {
             &parts::Work {
                 last: context.next_number,
                 asks: asks.collect(),
-                lost: context.lost.iter().map(|name| (*name).to_owned()).collect(),
+                given_up: context.given_up.iter().map(|name| (*name).to_owned()).collect(),
             },
         );
         form.value(Part::Rates, &context.freeze_rates());

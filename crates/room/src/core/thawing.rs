@@ -173,8 +173,8 @@ fn context<R: Room>(
         Err(ThawError::Missing { .. }) => None,
         fork => Some(fork?),
     };
-    let parts::Work { last, asks, lost } = frozen.value(Part::Work)?;
-    if asks.len() + lost.len() > PENDING_MAX
+    let parts::Work { last, asks, given_up } = frozen.value(Part::Work)?;
+    if asks.len() + given_up.len() > PENDING_MAX
         || asks.last_key_value().is_some_and(|(ask, _)| *ask > last)
     {
         return Err(frozen.refused(Part::Work, "the requests to other rooms can't be"));
@@ -184,7 +184,7 @@ fn context<R: Room>(
     // A request that this build lacks stays unanswered.
     let asks = asks.into_iter().map(|(ask, of)| (ask, name(&of).unwrap_or_default()));
     context.asks = asks.collect();
-    context.lost = lost.iter().filter_map(|lost| name(lost)).collect();
+    context.given_up = given_up.iter().filter_map(|of| name(of)).collect();
     Ok(context)
 }
 

@@ -406,14 +406,15 @@ pub(crate) enum Asker {
     Room { from: Option<Sender>, ask: u64 },
 }
 
-/// The requests to other rooms that are not answered, and the background tasks that were lost.
+/// The requests to other rooms that are not answered, and the background tasks that were given
+/// up.
 #[derive(Data, Debug)]
 pub(crate) struct Work {
     pub(crate) last: u64,
     /// By number, the name of the request.
     pub(crate) asks: BTreeMap<u64, String>,
     /// The names of the messages that would have ended them.
-    pub(crate) lost: Vec<String>,
+    pub(crate) given_up: Vec<String>,
 }
 
 #[derive(Data, Debug)]

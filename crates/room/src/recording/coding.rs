@@ -265,7 +265,7 @@ impl Coded for Mail {
                 task.put(out);
                 message.put(out);
             }
-            Self::Lost { task } => {
+            Self::Panicked { task } => {
                 put_u8(out, 1);
                 task.put(out);
             }
@@ -306,7 +306,7 @@ impl Coded for Mail {
         let (at, kind) = (reader.offset(), reader.u8()?);
         Ok(match kind {
             0 => Self::Done { task: Coded::read(reader)?, message: Coded::read(reader)? },
-            1 => Self::Lost { task: Coded::read(reader)? },
+            1 => Self::Panicked { task: Coded::read(reader)? },
             2 => {
                 let (save, error) = (Coded::read(reader)?, Option::read(reader)?);
                 Self::Saved { save, outcome: error.map_or(Ok(()), Err) }

@@ -149,7 +149,7 @@ fn described_mail(mail: &Mail) -> String {
     };
     match mail {
         Mail::Done { message, .. } => format!("background work ended: {}", message.name),
-        Mail::Lost { .. } => "background work panicked".to_owned(),
+        Mail::Panicked { .. } => "background work panicked".to_owned(),
         Mail::Saved { outcome: Ok(()), .. } => "saved".to_owned(),
         Mail::Saved { outcome: Err(error), .. } => format!("not saved: {error}"),
         Mail::Told { from: of, message } => format!("{} from {}", message.name, from(of)),

@@ -83,7 +83,8 @@ impl<R: Room + Default> Sim<R> {
         let mut ended = Vec::new();
         for (task, job) in std::mem::take(&mut self.out.jobs) {
             let done = catch_unwind(AssertUnwindSafe(job));
-            ended.push(done.map_or(Mail::Lost { task }, |message| Mail::Done { task, message }));
+            ended
+                .push(done.map_or(Mail::Panicked { task }, |message| Mail::Done { task, message }));
         }
         for (task, work) in std::mem::take(&mut self.out.tasks) {
             ended.extend(self.poll(task, work));
@@ -115,7 +116,7 @@ impl<R: Room + Default> Sim<R> {
                 self.out.tasks.push((task, work));
                 None
             }
-            Err(_) => Some(Mail::Lost { task }),
+            Err(_) => Some(Mail::Panicked { task }),
         }
     }
 
@@ -177,7 +178,7 @@ impl<R: Room + Default> Sim<R> {
     pub fn mail(&mut self, mail: Mail) {
         self.log_input(By::Test, |_| {
             match mail {
-                Mail::Done { .. } | Mail::Lost { .. } => "background work ends",
+                Mail::Done { .. } | Mail::Panicked { .. } => "background work ends",
                 Mail::Saved { .. } => "a save ends",
                 Mail::Told { .. } => "a message from outside the room",
                 Mail::Asked { .. } => "a request from outside the room",

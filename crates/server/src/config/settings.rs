@@ -266,7 +266,7 @@ group! {
         /// Maximum duration of a shutdown: for the rooms to end, and for clients to read what was
         /// sent.
         shutdown: Duration = "8s", Duration::ZERO..=DAY;
-        /// Time that an upgrade waits for background work of rooms before that ends as lost.
+        /// Time that an upgrade waits for background work of rooms before that is given up.
         freeze_wait: Duration = "1s", Duration::ZERO..=DAY;
         /// Time that the new process of an upgrade has for each step: to start, to take the rooms
         /// over, and to serve.

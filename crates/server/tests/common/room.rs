@@ -386,7 +386,7 @@ impl AnyRoom for TestRoom {
                 self.shout(&message.payload, out);
             }
             Mail::Saved { save, .. } => self.shout(format!("saved {save}").as_bytes(), out),
-            Mail::Lost { task } => self.shout(format!("lost {task}").as_bytes(), out),
+            Mail::Panicked { task } => self.shout(format!("lost {task}").as_bytes(), out),
             Mail::Asked { from, ask, .. } => {
                 self.counter += 1;
                 out.post(

@@ -293,7 +293,7 @@ impl Log {
             Mail::Answered { reply: Err(error), .. } => {
                 ("a refusal".to_owned(), error.to_string().into())
             }
-            Mail::Lost { .. } | Mail::Saved { .. } => return,
+            Mail::Panicked { .. } | Mail::Saved { .. } => return,
         };
         self.send(Receiver::Room(to.to_owned()), Sent::Mail { name, bytes });
     }
