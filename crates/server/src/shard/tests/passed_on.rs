@@ -164,6 +164,19 @@ fn a_message_to_the_node_may_be_cut_anywhere() {
 }
 
 #[test]
+fn what_was_received_before_is_acknowledged_within_a_second() {
+    let mut world = world();
+    let client = in_room(&mut world, Way::Native);
+    world.say(client, &say(2, "abc"));
+    world.heard(client);
+    replace(&mut world, client, 2);
+    world.wait(1_100);
+    let heard = world.heard(client);
+    let acks = heard.iter().filter(|heard| matches!(heard, Heard::Ack { .. }));
+    assert_eq!(acks.count(), 1, "{heard:?}");
+}
+
+#[test]
 fn a_message_to_the_node_in_fragments_may_be_cut_anywhere() {
     for way in [Way::WebSocket, Way::Deflating] {
         let mut world = world();

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use playfield_room::Error;
-use playfield_session::{Log, Received};
+use playfield_session::{ACK_DELAY, Log, Received};
 use playfield_state::Format;
 use playfield_wire::server::{self, ServerMessage};
 use playfield_wire::{ErrorCode, RequestNumber, RoomNumber};
@@ -111,6 +111,9 @@ impl Shard {
         self.links.count_bytes(key);
         if is_open {
             self.links.look_at(key, now + node.config.timeouts.heartbeat / 2);
+            if self.sessions.resumption(key).is_some_and(|of| of.received.is_behind()) {
+                self.links.look_by(key, now + ACK_DELAY);
+            }
         } else {
             self.sessions.away += 1;
             node.away.thaw(&address);
