@@ -1,10 +1,14 @@
 //! The law of freezing: rooms and sessions go on in another process. Steps of a play, with any
 //! number of processes one after the other, of one shard or of several: each client that comes back
 //! hears each event once and in order, and its copy is what it may see of the room, as without.
+//! If connections are passed on, each client is sent what it would have been sent, byte for byte.
 
+use playfield_wire::Format;
+use playfield_wire::server::{self, ServerMessage};
 use proptest::prelude::*;
 use proptest::test_runner::Config;
 
+use super::law_seat::Seat;
 use super::laws::{Pace, Play, Step, config, paces, steps};
 
 /// The places in the steps at which another process takes over, with so many shards, and whether
@@ -40,6 +44,69 @@ proptest! {
     ) {
         let steps = with_replacements(&steps, &replacements);
         Play::of(pace, forgets).run_watched(&steps, |_, _| {});
+    }
+}
+
+/// The messages that each seat hears, if processes replace each other, or if each upgrade fails and
+/// the first one goes on.
+fn heard(pace: Pace, forgets: bool, steps: &[Step], stays: bool) -> Vec<Vec<(String, Vec<u8>)>> {
+    let mut play = Play::of(pace, forgets);
+    play.stays = stays;
+    let mut open = Vec::new();
+    play.run_watched(steps, |play, step| {
+        let is_open = play.seats.iter().map(|seat| seat.client.is_some());
+        let is_open: Vec<bool> = is_open.collect();
+        if matches!(step, Step::Replace { .. }) {
+            assert_eq!(is_open, open, "all connections are passed on");
+        }
+        open = is_open;
+    });
+    let of =
+        |seat: &Seat| seat.heard.iter().filter_map(|body| comparable(seat.format, body)).collect();
+    play.seats.iter().map(of).collect()
+}
+
+/// A message for people, and its bytes.
+fn comparable(format: Format, body: &[u8]) -> Option<(String, Vec<u8>)> {
+    match ServerMessage::decode(format, body).unwrap() {
+        // The delay of acknowledgements, and the silence before pings, begin again.
+        ServerMessage::Ack(_) | ServerMessage::Ping(_) => None,
+        // Each process draws numbers and tokens of new sessions at random.
+        ServerMessage::Welcome(welcome) => {
+            let resume = (&[][..]).into();
+            Some((format!("{:?}", server::Welcome { session: 0, resume, ..welcome }), Vec::new()))
+        }
+        other => Some((format!("{other:?}"), body.to_vec())),
+    }
+}
+
+proptest! {
+    #![proptest_config(Config { max_shrink_iters: 200, ..config(100) })]
+
+    #[test]
+    fn another_process_sends_each_client_what_the_first_would_have_sent(
+        pace in paces(),
+        steps in steps(),
+        replacements in replacements(),
+        forgets in any::<bool>(),
+    ) {
+        // The graces of those who are away end when the wheel of timeouts comes by, which each
+        // process turns anew. And a client that comes back needs a snapshot where it lacks what was
+        // synced before: the next process knows no older versions.
+        // Of those who do not read, it learns anew how far they are behind.
+        let settled = |step| match step {
+            Step::Replace { shards, .. } => {
+                vec![Step::Gather, Step::Replace { shards, passes: true }]
+            }
+            Step::Slow { .. } => Vec::new(),
+            other => vec![other],
+        };
+        let steps = with_replacements(&steps, &replacements);
+        let steps: Vec<Step> = steps.into_iter().flat_map(settled).collect();
+        let [replaced, stayed] = [false, true].map(|stays| heard(pace, forgets, &steps, stays));
+        for (seat, (replaced, stayed)) in replaced.iter().zip(&stayed).enumerate() {
+            prop_assert!(replaced == stayed, "seat {seat}: {replaced:#?} is not {stayed:#?}");
+        }
     }
 }
 

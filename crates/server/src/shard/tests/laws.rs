@@ -42,6 +42,9 @@ const SETTINGS: [(&str, &str); 3] = [
     ("timeouts.reconnect", "300ms"),
 ];
 
+/// More than the graces of a session and of its seat in a room.
+const GRACES_MS: u64 = 1_000;
+
 /// The bytes of counted messages that a node keeps for a session where some are to be lost.
 const RESUME_BYTES_MAX: &str = "150";
 
@@ -101,6 +104,9 @@ pub(super) enum Step {
     Cut { seat: usize, bytes: usize, orderly: bool },
     /// Comes back to a shard for its session, or takes it over from its open connection.
     Return { seat: usize, shard: usize },
+    /// All come back for the sessions that they have, and read everything. Sessions that nobody
+    /// comes back for end.
+    Gather,
     /// Confirms what it has heard.
     Acknowledge { seat: usize },
     /// Its bytes arrive, but it does not hear them: they are on their way.
@@ -161,6 +167,8 @@ pub(super) struct Play {
     /// The shard of all sessions, and the room that keeps them there; `None` if each opens at its
     /// seat's shard and may move.
     home: Option<(usize, String)>,
+    /// No other process can take over: this one goes on.
+    pub(super) stays: bool,
 }
 
 impl Play {
@@ -205,7 +213,8 @@ impl Play {
             Seat::new(name(number), is_websocket, format, number + 1 < SEATS.len())
         });
         let seats = seats.collect();
-        let mut play = Self { world, rooms: Default::default(), seats, forgets, home: None };
+        let mut play =
+            Self { world, rooms: Default::default(), seats, forgets, home: None, stays: false };
         play.rooms = shards.map(|shard| play.found(shard, pace.room_type(), &options));
         play
     }
@@ -324,6 +333,15 @@ impl Play {
                 self.seats[seat].come_back(&mut self.world, shard);
                 self.settle(seat);
             }
+            Step::Gather => {
+                for seat in 0..SEATS.len() {
+                    if self.seats[seat].client.is_none() {
+                        self.step(&Step::Return { seat, shard: 0 });
+                    }
+                    self.take(seat, None);
+                }
+                self.world.wait(GRACES_MS);
+            }
             Step::Acknowledge { seat } => self.seats[seat].acknowledge(&mut self.world),
             Step::Deafen { seat } => self.seats[seat].is_deaf = true,
             Step::Slow { seat, bytes } => self.take(seat, Some(bytes)),
@@ -333,6 +351,7 @@ impl Play {
                 self.world.space[shard] = space.unwrap_or(usize::MAX);
                 self.world.run();
             }
+            Step::Replace { .. } if self.stays => self.world.stay(),
             Step::Replace { shards, passes } => {
                 let open = self.world.replace(shards, passes);
                 for seat in &mut self.seats {

@@ -1027,6 +1027,20 @@ impl World {
         self.run();
     }
 
+    /// All rooms are written, and no other node takes over.
+    pub(super) fn stay(&mut self) {
+        self.space.fill(usize::MAX);
+        for shard in &mut self.shards {
+            shard.begin(self.now);
+            shard.stop_rooms();
+        }
+        self.exchange(Shard::settle_stopped);
+        self.shards.iter_mut().for_each(Shard::freeze_rooms);
+        self.exchange(Shard::settle_journaled);
+        self.shards.iter_mut().for_each(Shard::thaw_here);
+        self.run();
+    }
+
     /// Delivers mail until none is under way, and does this on each shard in between.
     fn exchange(&mut self, act: impl Fn(&mut Shard)) {
         loop {
