@@ -3,6 +3,8 @@
 mod doubts;
 mod open;
 mod running;
+mod services;
+mod shards;
 mod start;
 
 use std::io;
@@ -13,7 +15,6 @@ use std::sync::Arc;
 use axum::Router;
 use axum::handler::Handler;
 use playfield_room::{OnePerUser, RoomType, Store, StoreError};
-use playfield_wire::excerpt;
 use playfield_wire::schema::Type;
 
 use crate::auth::{Admit, Authenticator, Decision, Identity};
@@ -23,10 +24,10 @@ use crate::config::Config;
 use crate::fleet::{Fleet, FleetSettings};
 use crate::handle::NodeHandle;
 use crate::http::Site;
-use crate::service::{AnyService, Hosted, Service};
 use crate::tickets::TicketChecker;
 pub(crate) use running::Word;
 pub use running::{Running, Stopper};
+use services::ServiceAt;
 
 /// A node that is not running yet.
 pub struct Server {
@@ -56,16 +57,6 @@ type OpenStore = Box<dyn FnOnce() -> Result<Arc<dyn Store>, StoreError>>;
 
 /// Called with the handle of the node, once it runs.
 type OnStart = Box<dyn FnOnce(NodeHandle)>;
-
-/// A service that is to be reached somewhere.
-struct ServiceAt {
-    /// The address that it listens at, if it does.
-    address: Option<SocketAddr>,
-    /// The path at which it is reached by WebSocket, if it is.
-    path: Option<String>,
-    /// Makes the value for a shard.
-    make: Box<dyn FnMut(usize) -> Box<dyn AnyService> + Send>,
-}
 
 impl Server {
     /// A node with these settings, and nothing to serve.
@@ -289,67 +280,6 @@ impl Server {
         self
     }
 
-    /// Serves a custom protocol at an address of its own; port 0 picks a free one, which
-    /// [`Running::service_addrs`] returns. `make` is called once for each shard, with the shard's
-    /// number.
-    ///
-    /// A node that has services, but no room types and nothing to serve over HTTP, does not listen
-    /// at `listen`.
-    #[must_use]
-    pub fn service<S: Service>(
-        mut self,
-        address: SocketAddr,
-        make: impl FnMut(usize) -> S + Send + 'static,
-    ) -> Self {
-        self.add_service(Some(address), None, make);
-        self
-    }
-
-    /// Serves a custom protocol to WebSocket clients that connect to `listen` with this path, such
-    /// as
-    /// `/chat`; sessions connect with any other. [`start`](Self::start) fails if the path does not
-    /// begin with a slash, has characters that URLs encode, or is another service's.
-    ///
-    /// The payloads of binary messages are the stream that the service's codec cuts into frames:
-    /// where messages end means nothing. Each frame that the service writes is one message. TLS,
-    /// the header of a proxy and `websocket.allowed_origins` apply as they do to sessions.
-    #[must_use]
-    pub fn service_at_path<S: Service>(
-        mut self,
-        path: impl Into<String>,
-        make: impl FnMut(usize) -> S + Send + 'static,
-    ) -> Self {
-        self.add_service(None, Some(path.into()), make);
-        self
-    }
-
-    /// Combines [`service`](Self::service) and [`service_at_path`](Self::service_at_path): clients
-    /// of both are connections of the same service.
-    #[must_use]
-    pub fn service_and_path<S: Service>(
-        mut self,
-        address: SocketAddr,
-        path: impl Into<String>,
-        make: impl FnMut(usize) -> S + Send + 'static,
-    ) -> Self {
-        self.add_service(Some(address), Some(path.into()), make);
-        self
-    }
-
-    fn add_service<S: Service>(
-        &mut self,
-        address: Option<SocketAddr>,
-        path: Option<String>,
-        mut make: impl FnMut(usize) -> S + Send + 'static,
-    ) {
-        if let Some(path) = &path {
-            let is_known = self.services.iter().any(|known| known.path.as_ref() == Some(path));
-            self.note(check_path(path, is_known));
-        }
-        let make = Box::new(move |shard| Box::new(Hosted::new(make(shard))) as Box<dyn AnyService>);
-        self.services.push(ServiceAt { address, path, make });
-    }
-
     /// Calls this with a handle to the node when it has started, on the thread that starts it: for
     /// programs that leave the rest to the command line.
     #[must_use]
@@ -379,29 +309,6 @@ impl Server {
     pub fn start(self) -> io::Result<Running> {
         start::start(self)
     }
-}
-
-/// The longest path of a service.
-const PATH_BYTES_MAX: usize = 1_024;
-
-/// Whether a service may be reached at this path.
-fn check_path(path: &str, is_known: bool) -> Result<(), String> {
-    let is_plain = |byte: u8| byte.is_ascii_graphic() && !b"?#%\"<>\\^`{|}".contains(&byte);
-    if !path.starts_with('/') || !path.bytes().all(is_plain) {
-        return Err(format!(
-            "the path {:?} of a service must begin with a slash and have no characters that URLs \
-             encode",
-            excerpt(path, 128)
-        ));
-    }
-    if path.len() > PATH_BYTES_MAX {
-        let bytes = path.len();
-        return Err(format!("a service's path has {bytes} bytes; {PATH_BYTES_MAX} are the most"));
-    }
-    if is_known {
-        return Err(format!("two services have the path {path:?}"));
-    }
-    Ok(())
 }
 
 /// An error, with the setting it comes of.

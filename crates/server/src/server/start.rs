@@ -3,17 +3,18 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::mpsc::{SyncSender, sync_channel};
+use std::sync::mpsc::sync_channel;
 use std::time::Duration;
 use std::{io, thread};
 
-use mio::Poll;
 use playfield_room::{RoomType, Store};
 
 use super::doubts::{raise_descriptors, trusts_everyone};
 use super::open::Open;
-use super::running::{Running, Stopper, Word};
-use super::{OnStart, OpenStore, Server, ServiceAt, named};
+use super::running::{Running, Stopper};
+use super::services::ServiceAt;
+use super::shards::shard_threads;
+use super::{OnStart, OpenStore, Server, named};
 use crate::addresses::Addresses;
 use crate::auth::{Admitting, Guests};
 use crate::clock::{BEGIN, Clock};
@@ -24,15 +25,11 @@ use crate::event_loop::SharedRuntime;
 use crate::fleet::HostedFleet;
 use crate::handle::NodeHandle;
 use crate::http::{self, Handover, PrivateHttp};
-use crate::journal::{FileSink, Journal};
+use crate::journal::Journal;
 use crate::memory_limit::MemoryLimit;
 use crate::node::Node;
-use crate::pulse::Watch;
 use crate::recordings::Recordings;
-use crate::shard::Shard;
-use crate::shard::env::Stopwatch;
-use crate::shard::journaled::Journaled;
-use crate::shard_thread::{Edges, EndGuard, Listeners, ShardThread};
+use crate::shard_thread::Edges;
 use crate::stats::Published;
 use crate::tls::TlsContext;
 use crate::upgrade::{self, Accepted, Inherited, Phases, Successor};
@@ -312,87 +309,7 @@ fn open_store(open: Option<OpenStore>) -> io::Result<Option<Arc<dyn Store>>> {
     open.map(|open| open()).transpose().map_err(io::Error::other)
 }
 
-/// Starts the threads of the shards, each of which opens its descriptor table.
-fn shard_threads(shared: &Arc<SharedRuntime>, shards: usize) -> io::Result<Vec<ShardThread>> {
-    let threads: Vec<ShardThread> = (0..shards)
-        .map(|index| ShardThread::start(index, Arc::clone(shared)))
-        .collect::<io::Result<_>>()?;
-    threads
-        .into_iter()
-        .map(ShardThread::ready)
-        .collect::<io::Result<_>>()
-        .map_err(|error| named("threads.descriptors", &error))
-}
-
 impl Running {
-    /// Makes the shards.
-    fn make_shards(
-        &self,
-        services: &mut [ServiceAt],
-        control: &Arc<Control>,
-    ) -> io::Result<Vec<Shard>> {
-        let make = |(index, published): (usize, &Arc<Published>)| {
-            let journaled = self.node.journal.as_ref().map(|journal| {
-                let shared = Arc::downgrade(&self.stopper.shared);
-                let wake = move || {
-                    let Some(shared) = shared.upgrade() else { return };
-                    if let Err(error) = shared.mailboxes[index].wake() {
-                        log::warn!("shard {index} could not be woken: {error}");
-                    }
-                };
-                let sink = FileSink::start(journal, index as u16, wake)?;
-                Ok::<_, io::Error>(Journaled::new(Arc::clone(journal), Box::new(sink)))
-            });
-            let mut shard = Shard::new(
-                index as u16,
-                Arc::clone(&self.node),
-                Arc::clone(control) as _,
-                Entropy::System,
-                Watch(Arc::clone(published)),
-                Stopwatch::start(),
-            );
-            if let Some(journaled) = journaled.transpose()? {
-                shard = shard.with_journal(journaled);
-            }
-            shard.services.reach_by(self.handle());
-            for service in &mut *services {
-                shard.services.host((service.make)(index));
-            }
-            Ok(shard)
-        };
-        self.published.iter().enumerate().map(make).collect()
-    }
-
-    /// Runs the shards on their threads. When this returns, each listens.
-    fn start_shards(
-        &mut self,
-        shards: Vec<Shard>,
-        threads: Vec<(ShardThread, Option<Poll>)>,
-        mut listeners: Listeners,
-        tells: &SyncSender<Word>,
-    ) -> io::Result<()> {
-        let mut begun = Vec::new();
-        for (index, (shard, (thread, poll))) in shards.into_iter().zip(threads).enumerate() {
-            let published = Arc::clone(&self.published[index]);
-            let guard = EndGuard {
-                index,
-                node: Arc::clone(&self.node),
-                shared: Arc::clone(&self.stopper.shared),
-                published,
-                ends: tells.clone(),
-                has_failed: true,
-            };
-            let (thread, starts) = thread.run(shard, poll, listeners.of(index), guard);
-            self.shards.push(thread);
-            begun.push(starts);
-        }
-        for starts in begun {
-            let failed = || io::Error::other("a shard failed at its start; see the log");
-            starts.recv().map_err(|_| failed())??;
-        }
-        Ok(())
-    }
-
     fn start_watchdog(&mut self) -> io::Result<()> {
         let watchdog = Watchdog {
             node: Arc::clone(&self.node),
