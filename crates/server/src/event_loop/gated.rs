@@ -1,7 +1,6 @@
 //! A shard at the [gate](crate::upgrade::gate) of an upgrade.
 
-use std::io::{ErrorKind, Read, Write};
-use std::net::Shutdown;
+use std::io::{ErrorKind, Read};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
@@ -11,12 +10,13 @@ use socket2::SockRef;
 
 use super::{EventLoop, Layer, Socket};
 use crate::event_loop::accept::Listener;
+use crate::event_loop::layer::part;
 use crate::shard::keys::ConnectionKey;
 use crate::upgrade::PassedOn;
 use crate::upgrade::gate::{Collected, Stage};
 
-/// The time that clients have to close their connections when another process has taken over. What
-/// they send is read until then: the system would reset a connection with unread input, and its
+/// The time that clients have to read what they were sent, and to close their connections, when
+/// another process has taken over. What they send is read until then: the system would reset a connection with unread input, and its
 /// client might lose what it was sent.
 const CLOSE_WAIT: Duration = Duration::from_millis(500);
 
@@ -139,15 +139,8 @@ impl EventLoop {
                 *place = None;
             }
         }
-        for socket in self.sockets.iter_mut().flatten() {
-            if matches!(socket.layer, Layer::Plain) {
-                // With all that it was sent, a client needs no snapshot when it comes back.
-                let _ = socket.stream.write(self.shard.links.unsent(socket.key));
-            }
-            // One that is gone needs none.
-            let _ = socket.stream.shutdown(Shutdown::Write);
-        }
         for place in 0..self.sockets.len() {
+            self.finish_output(place);
             self.read_out(place);
         }
         let by = Instant::now() + CLOSE_WAIT;
@@ -158,9 +151,24 @@ impl EventLoop {
             }
             for event in &*events {
                 if let Some(place) = event.token().0.checked_sub(self.first_connection) {
+                    self.finish_output(place);
                     self.read_out(place);
                 }
             }
+        }
+    }
+
+    /// Writes what a connection is owed, as far as its socket takes it, and after all of it says
+    /// that nothing more comes. With all that it was sent, a client needs no snapshot when it comes
+    /// back, and one that can't come back for its session misses nothing.
+    fn finish_output(&mut self, place: usize) {
+        let Some(Some(socket)) = self.sockets.get(place) else { return };
+        let key = socket.key;
+        self.flush(key);
+        if self.shard.links.unsent(key).is_empty()
+            && let Some(socket) = self.socket(key)
+        {
+            part(socket);
         }
     }
 

@@ -7,10 +7,10 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use mio::{Events, Poll, Waker};
-use playfield_wire::Format;
 use playfield_wire::client::{ClientMessage, Hello, Ping, Resume};
 use playfield_wire::framing::{Framing, PREAMBLE, write_frame_with};
-use playfield_wire::server::ServerMessage;
+use playfield_wire::server::{self, ServerMessage};
+use playfield_wire::{ErrorCode, Format};
 use socket2::SockRef;
 
 use super::{EventLoop, Listening, SharedRuntime, Socket, Sockets, WAKER};
@@ -204,4 +204,31 @@ fn a_shard_that_is_told_to_stop_while_it_is_at_the_gate_stops_when_that_is_open(
     shared.gate.end(false);
     looped.event_loop.turn(&looped.events, Duration::ZERO);
     assert!(looped.event_loop.ends_at.is_some());
+}
+
+/// Its socket is full, and it reads on while the node closes its connection.
+#[test]
+fn a_client_that_is_not_passed_on_gets_all_that_it_was_sent() {
+    const BYTES: usize = 1_000_000;
+    let mut looped = Looped::new();
+    let mut client = Client::connect(looped.address);
+    SockRef::from(&client.socket).set_recv_buffer_size(64 << 10).unwrap();
+    client.open("192.0.2.1", None);
+    looped.heard(&mut client);
+    let event_loop = &mut looped.event_loop;
+    let key = event_loop.sockets[0].as_ref().unwrap().key;
+    let text = "x".repeat(BYTES).into();
+    let (code, retry_after_ms) = (ErrorCode::Internal, None);
+    let error = server::Error { request: None, room: None, code, text, retry_after_ms };
+    event_loop.shard.by_outlet(|out| out.send(key, &ServerMessage::Error(error)));
+    event_loop.flush(key);
+    assert!(!event_loop.shard.links.unsent(key).is_empty(), "its socket is full");
+    client.socket.set_nonblocking(false).unwrap();
+    let reads = std::thread::spawn(move || {
+        let mut bytes = Vec::new();
+        client.socket.read_to_end(&mut bytes).map(|_| bytes.len())
+    });
+    looped.event_loop.close_for_successor(&mut looped.events);
+    drop(looped);
+    assert!(reads.join().unwrap().unwrap() > BYTES);
 }
