@@ -3,11 +3,13 @@
 use std::ffi::OsString;
 use std::io::{self, Write};
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use lexopt::Arg::{Long, Short};
 use playfield_server::config::{Group, keys, setting_of};
-use playfield_server::{Config, Running, Server, log_to_stderr, renamed, settings};
+use playfield_server::{
+    Config, NodeHandle, Running, Server, Stopper, log_to_stderr, renamed, settings,
+};
 
 #[cfg(target_os = "linux")]
 use crate::first;
@@ -93,20 +95,19 @@ pub(crate) fn run(
     log_to_stderr(config.log);
     #[cfg(target_os = "linux")]
     crate::upgrade::hold_signal()?;
+    // Before the start: a process that has just taken over from another may be told to stop.
+    let told = Arc::new(Mutex::new(Told::default()));
+    let of_signals = Arc::clone(&told);
+    ctrlc::set_handler(move || by_signal(&of_signals)).map_err(io::Error::other)?;
     let running = make(config)?.start()?;
-    let (stopper, handle) = (running.stopper(), running.handle());
-    let (is_stopping, node) = (AtomicBool::new(false), handle.clone());
-    let stop = move || {
-        #[cfg(target_os = "linux")]
-        if node.is_replaced() && first::is_this() {
-            return first::end_others();
+    let handle = running.handle();
+    {
+        let mut told = lock(&told);
+        if told.to_stop {
+            running.stopper().stop_because(SIGNALS);
         }
-        if is_stopping.swap(true, Ordering::Relaxed) {
-            exit_at_once();
-        }
-        stopper.stop_because(SIGNALS);
-    };
-    ctrlc::set_handler(stop).map_err(io::Error::other)?;
+        told.running = Some((running.stopper(), handle.clone()));
+    }
     // A node serves without it, too.
     #[cfg(target_os = "linux")]
     let orders = crate::upgrade::Orders::take(&handle)
@@ -120,6 +121,33 @@ pub(crate) fn run(
         return Ok(first::stay()?);
     }
     Ok(ended?)
+}
+
+/// The state of a program that signals stop.
+#[derive(Default)]
+struct Told {
+    to_stop: bool,
+    /// The node, once it has started. One that is told to stop before stops then.
+    running: Option<(Stopper, NodeHandle)>,
+}
+
+fn lock(told: &Mutex<Told>) -> MutexGuard<'_, Told> {
+    // Nothing in here can panic half-way through a change.
+    told.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn by_signal(told: &Mutex<Told>) {
+    let mut told = lock(told);
+    #[cfg(target_os = "linux")]
+    if told.running.as_ref().is_some_and(|(_, node)| node.is_replaced()) && first::is_this() {
+        return first::end_others();
+    }
+    if std::mem::replace(&mut told.to_stop, true) {
+        exit_at_once();
+    }
+    if let Some((stopper, _)) = &told.running {
+        stopper.stop_because(SIGNALS);
+    }
 }
 
 /// Prints the addresses that a node listens on.
