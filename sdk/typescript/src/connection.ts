@@ -102,7 +102,7 @@ export function makeConnection(
   // Of the session: its token, "" if the node does not keep it; the messages that the node has not
   // confirmed; how many of the node's were handled.
   let token = "", received = 0;
-  const outbox = new Outbox();
+  const outbox = new Outbox(format);
   // How many messages without an answer it had not confirmed at its end.
   let unconfirmed = 0;
   // What was not acknowledged of the node's, and how many messages in a row were unreadable.
@@ -111,9 +111,8 @@ export function makeConnection(
   let socket: Socket | undefined, began = 0, isWelcome = false;
   // How many attempts there were, how long they took, and since when the connection is lost.
   let attempts = 0, tried = 0, lostAt: number | null = null, wasWelcome = false;
-  // How long the node keeps the session after a lost connection, and the most bytes that it takes
-  // in a message.
-  let graceMs = 0, bytesMax = Infinity;
+  // How long the node keeps the session after a lost connection.
+  let graceMs = 0;
   // What the node said on this connection: how long to wait. The token of a function, until when it
   // is valid, and whether it was given for this attempt.
   let retryAfter = 0, given: Token | undefined, validUntil = 0, isFresh = false;
@@ -144,8 +143,8 @@ export function makeConnection(
   const post = (message: Message): number => {
     if (connection.status === "ended" || outbox.length >= UNCONFIRMED_LENGTH_MAX) return 0;
     const frame = format.write(message);
-    if (isLonger(frame, bytesMax)) return -1;
-    if (token || !isWelcome) outbox.keep(frame, message.request !== undefined);
+    if (isLonger(frame, outbox.bytesMax)) return -1;
+    if (token || !isWelcome) outbox.keep(frame, message);
     if (isWelcome) write(frame);
     return ++outbox.sent;
   };
@@ -161,7 +160,7 @@ export function makeConnection(
     const count = post({ ...message, request });
     const why: [Code, string] =
       count < 0
-        ? ["too_large", `the message is larger than the server takes, ${bytesMax} bytes`]
+        ? ["too_large", `the message is larger than the server takes, ${outbox.bytesMax} bytes`]
         : connection.status === "ended"
           ? ["connection_lost", "the connection has ended"]
           : ["limit", TOO_MUCH];
@@ -290,7 +289,7 @@ export function makeConnection(
     });
 
   const isReady = (): boolean => isWelcome;
-  const schemas = makeSchemas(ask, format.codec);
+  const schemas = makeSchemas(ask, outbox, format.codec);
 
   const answer = (message: Message, value: unknown): void =>
     waiting.get(message.request)?.resolve?.(value);
@@ -309,7 +308,7 @@ export function makeConnection(
         outbox.begin();
       }
       graceMs = duration(grace) ?? 0;
-      bytesMax = max_message_bytes ?? Infinity;
+      outbox.bytesMax = max_message_bytes ?? Infinity;
       token = graceMs > 0 ? resume : "";
       heartbeat = duration(heartbeat_ms) || 30_000;
       isWelcome = wasWelcome = true;
@@ -354,7 +353,16 @@ export function makeConnection(
     },
     reply: (message) => answer(message, message.payload),
     listed: (message) => answer(message, message.rooms ?? []),
-    schema: (message) => answer(message, message.schema),
+    schema: (message) => {
+      const { request, room_type: roomType, schema } = message;
+      if (request !== undefined) return answer(message, schema);
+      // What is written by the new schema follows this.
+      put({ type: "ack", received });
+      if (format.codec) return;
+      schemas.replace(roomType, schema, () => {
+        for (const inside of rooms.values()) inside.replaced?.(roomType);
+      });
+    },
     error: ({ request, room, code, text, retry_after_ms: wait }) => {
       const retryMs = duration(wait);
       // A goodbye follows.
@@ -511,7 +519,8 @@ export function makeConnection(
     const progress = (): void => void (hasProgress = true);
     const forgo = (request: number): void => void waiting.delete(request);
     const links = {
-      format, put, post, ask, forgo, fail, end, leave, progress, isReady, rooms, resting, schemas,
+      format, put, post, ask, forgo, fail, end, leave, outbox, progress, isReady, rooms, resting,
+      schemas,
     };
     const inside = makeRoom(connection, links, roomType, howRoom, how);
     inside.enter();

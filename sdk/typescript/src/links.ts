@@ -4,6 +4,7 @@ import type { Code } from "./codes.js";
 import { PlayfieldError } from "./error.js";
 import type { Message } from "./messages.js";
 import type { Format } from "./format.js";
+import type { Outbox } from "./outbox.js";
 import type { Integer64 } from "./reader.js";
 import type { Schema } from "./schema.js";
 import type {
@@ -56,6 +57,8 @@ export interface Inside {
   end(code: Code, text: string, retryMs?: number): void;
   joined(message: Message): void;
   hears(message: Message): void;
+  /** The node reads and writes the rooms of a type by another schema from here on. */
+  replaced?(roomType: string): void;
 }
 
 /** What a connection gives its rooms. */
@@ -75,6 +78,8 @@ export interface Links {
   end(code: Code, text: string): void;
   /** Leaves a room that this client can't use. */
   leave(room: number): void;
+  /** The messages that the node has not confirmed. */
+  outbox: Outbox;
   progress(): void;
   isReady(): boolean;
   rooms: Map<number, Inside>;
@@ -121,6 +126,8 @@ export interface Copy {
 /** How a user's messages, replies and events are written. */
 export interface Exchange {
   message(name: string, payload: unknown): { message: string | number; payload: unknown };
+  /** Reads a message that `message` has written. Without a schema none is written anew. */
+  sent?(message: unknown, payload: unknown): [name: string, payload: unknown];
   reply(name: string, payload: unknown): unknown;
   event(message: unknown, payload: unknown): [name: string, payload: unknown];
 }
@@ -130,6 +137,8 @@ export interface RoomCodec {
   schema?: Schema;
   /** Writes the options of a room. */
   options(value: unknown): unknown;
+  /** Reads options that `options` has written. Without a schema none are written anew. */
+  readOptions?(options: Uint8Array): unknown;
   /** Throws if no value of the state can be at a path. Without a schema that is not known. */
   checkPath?(steps: readonly string[]): void;
   copy(viewer: Integer64): Copy;

@@ -1,15 +1,23 @@
-import type { Frame } from "./format.js";
+import { type Format, type Frame, isLonger } from "./format.js";
+import type { Message } from "./messages.js";
+
+/** A message that no room has: the node answers with an error. */
+export const NO_MESSAGE = { message: 2 ** 32 - 1, payload: null };
 
 interface Sent {
   frame: Frame;
-  isRequest: boolean;
+  message: Message;
 }
 
 /** The messages that count which the node has not confirmed (docs/protocol.md, "Resumption"). */
 export class Outbox {
   private log: Sent[] = [];
+  constructor(private readonly format: Format) {}
+
   /** How many messages that count were sent in this session. */
   sent = 0;
+  /** The most bytes that the node takes in a message. */
+  bytesMax = Infinity;
   /** The length of those that wait. */
   length = 0;
 
@@ -22,9 +30,27 @@ export class Outbox {
     return this.sent - this.log.length;
   }
 
-  keep(frame: Frame, isRequest: boolean): void {
-    this.log.push({ frame, isRequest });
+  keep(frame: Frame, message: Message): void {
+    this.log.push({ frame, message });
     this.length += frame.length;
+  }
+
+  /** Writes messages anew. In place of one to a room that can't be, it writes `NO_MESSAGE`. */
+  rewrite(isOf: (message: Message) => boolean, change: (message: Message) => object): void {
+    for (const sent of this.log) {
+      const { message, frame } = sent;
+      if (!isOf(message)) continue;
+      const written = (changed: object): Frame =>
+        this.format.write(Object.assign(message, changed));
+      let next: Frame | undefined;
+      try {
+        next = written(change(message));
+      } catch {
+        // It counts, so something takes its place.
+      }
+      sent.frame = next && !isLonger(next, this.bytesMax) ? next : written(NO_MESSAGE);
+      this.length += sent.frame.length - frame.length;
+    }
   }
 
   /** The node has handled `count` messages. Returns whether that is possible. */
@@ -48,7 +74,7 @@ export class Outbox {
 
   /** The session is over. Returns how many messages without an answer were not confirmed. */
   forget(): number {
-    const { length } = this.log.filter(({ isRequest }) => !isRequest);
+    const { length } = this.log.filter(({ message: { request } }) => !request);
     this.drop();
     this.sent = 0;
     return length;

@@ -5,7 +5,7 @@
 
 import { EncodeError } from "./error.js";
 import type { Copy, Exchange, RoomCodec } from "./links.js";
-import { readSchema, type Schema } from "./schema.js";
+import { readSchema, type Schema, type Type } from "./schema.js";
 import { decodeValue, encodeValue } from "./state/atomic.js";
 import { checkWhole } from "./state/compile.js";
 import { PackedCopy } from "./state/copy.js";
@@ -20,6 +20,7 @@ export function roomCodec(source: string): RoomCodec {
   return {
     schema,
     options: (value) => encodeValue(options, value, "the options"),
+    readOptions: (bytes) => decodeValue(options, bytes),
     checkPath: (steps) => checkPath(schema.state, steps),
     copy: (viewer): Copy => new PackedCopy(schema.state, viewer),
     exchange: exchangeBy(schema),
@@ -27,6 +28,12 @@ export function roomCodec(source: string): RoomCodec {
 }
 
 function exchangeBy({ messages, events }: Schema): Exchange {
+  const readBy = (all: { name: string; type: Type }[]): Exchange["event"] =>
+    (number, payload) => {
+      const found = all[number as number];
+      if (!found) throw new Error(`the room declares no number ${number}`);
+      return [found.name, decodeValue(found.type, payload as Uint8Array)];
+    };
   return {
     message(name, payload) {
       const number = messages.findIndex((message) => message.name === name);
@@ -43,10 +50,7 @@ function exchangeBy({ messages, events }: Schema): Exchange {
       const message = messages.find((message) => message.name === name)!;
       return decodeValue(message.reply, payload as Uint8Array);
     },
-    event(number, payload) {
-      const event = events[number as number];
-      if (!event) throw new Error(`the room has no event ${number}`);
-      return [event.name, decodeValue(event.type, payload as Uint8Array)];
-    },
+    sent: readBy(messages),
+    event: readBy(events),
   };
 }

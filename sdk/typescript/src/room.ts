@@ -10,6 +10,7 @@ import {
   patient, type RoomCodec, TOO_MUCH, UNCONFIRMED_LENGTH_MAX,
 } from "./links.js";
 import type { Message } from "./messages.js";
+import { NO_MESSAGE } from "./outbox.js";
 import { now, QUIET_MS } from "./pulse.js";
 import { isOf } from "./schemas.js";
 import type {
@@ -39,6 +40,10 @@ const WEAK = "the connection is weak: the server was not heard for a second";
 const isVersion = (version: unknown): boolean =>
   Number.isSafeInteger(version) && (version as number) >= 0;
 
+/** Selects the messages of the app to a room. */
+const isTo = (number: number) => ({ room, message }: Message): boolean =>
+  room === number && message !== undefined;
+
 /** The first message about a room. */
 function entrance(roomType: string, how: How, options: unknown): Message {
   const { id, key, create, code, private: isPrivate } = how;
@@ -53,7 +58,7 @@ export function makeRoom(
   connection: Connection, links: Links, roomType: string, how: How, howLong: ConnectHow,
 ): Inside {
   const {
-    put, post, ask, forgo, fail, end, leave, progress, isReady, rooms, resting, schemas,
+    put, post, ask, forgo, fail, end, leave, outbox, progress, isReady, rooms, resting, schemas,
   } = links;
   const room = {
     connection,
@@ -275,9 +280,12 @@ export function makeRoom(
     left: ({ code, text }) => inside.end(code, text),
   };
 
-  /** The room is joined, and its schema is known if it is needed. */
+  /** The room is joined, and its schema is known if it is needed; or the node has changed it. */
   const enter = (info: Message, codec: RoomCodec): void => {
-    const { room: number, player, id, key = null } = info;
+    const { room: number, player, id, key = null } = info, old = exchange;
+    // In a room that is new to the session there is nothing to write.
+    outbox.rewrite(isTo(number), ({ message, payload }) =>
+      codec.exchange.message(...old.sent!(message, payload)));
     try {
       copy = codec.copy(player);
     } catch (error) {
@@ -390,7 +398,8 @@ export function makeRoom(
       const { tick_hz: ticks, sync_hz: syncs } = message;
       inside.quiet = ticks && syncs ? Math.max(QUIET_MS, 2000 / syncs) : Infinity;
       rooms.set(message.room, inside);
-      const { room_type: roomType, fingerprint, room: number } = message;
+      const { room_type: roomType, room: number } = message;
+      let { fingerprint } = message;
       held = [];
       const use = (codec: RoomCodec): void => {
         if (room.left || inside.number !== number) return;
@@ -403,8 +412,24 @@ export function makeRoom(
         }
       };
       const refuse = (code: Code, text: string): void => {
-        if (inside.number === number) leave(number);
+        if (inside.number === number) {
+          outbox.rewrite(isTo(number), () => NO_MESSAGE);
+          leave(number);
+        }
         inside.end(code, `the room's schema is not to be had: ${text}`);
+      };
+      inside.replaced = (of) => {
+        if (of !== roomType) return;
+        // The node sends no other from here on.
+        fingerprint = undefined;
+        if (!held) {
+          // Nothing is written by the old one any more.
+          room.number = null;
+          return schemas.want(roomType, use, refuse);
+        }
+        // No node sends the schema of what came before any more. A snapshot follows.
+        inside.missing += held.length;
+        held = held.filter(({ type }) => type === "left");
       };
       schemas.want(roomType, use, refuse, fingerprint);
     },

@@ -4,8 +4,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Client, PlayfieldError } from "../dist/index.js";
-import { readSchema } from "../dist/schema.js";
-import { PackedSocket, Socket } from "./node.mjs";
+import { PackedSocket, schemaOf, Socket } from "./node.mjs";
 import { bytes, protocol, stories } from "./vectors.mjs";
 
 const SCHEMA = stories()[0].schema;
@@ -139,16 +138,6 @@ for (const { name, schema, viewers } of stories()) {
   });
 }
 
-/** A schema with this state and these options, with the fingerprint of its content. */
-function schemaOf(state, options = "unit") {
-  const schema = { state, options, messages: [], events: [], fingerprint: 0 };
-  try {
-    readSchema(schema);
-  } catch (error) {
-    const [, own] = /content is (\d+)/.exec(error.message);
-    return { ...schema, fingerprint: BigInt(own) <= Number.MAX_SAFE_INTEGER ? Number(own) : own };
-  }
-}
 const struct = (...names) => ({ struct: "S", fields: names.map((name) => ({ name, type: "u8" })) });
 const turns = async () => {
   for (let turn = 0; turn < 8; turn++) await null;

@@ -2,6 +2,7 @@
 
 import { NAMES } from "../dist/codes.js";
 import { CLIENT, decode, encode, SERVER, WRITE } from "../dist/messages.js";
+import { readSchema } from "../dist/schema.js";
 
 // What only a node writes.
 Object.assign(WRITE, {
@@ -83,11 +84,21 @@ export class PackedSocket extends Socket {
   }
   /** Gives the schema that the client has asked for. */
   gives(schema) {
-    const request = this.request("schema");
-    this.says({
-      type: "schema",
-      request,
-      schema: new TextEncoder().encode(JSON.stringify(schema)),
-    });
+    this.saysSchema(schema, { request: this.request("schema") });
+  }
+  saysSchema(schema, how) {
+    const text = new TextEncoder().encode(JSON.stringify(schema));
+    this.says({ type: "schema", ...how, schema: text });
+  }
+}
+
+/** A schema with the fingerprint of its content. */
+export function schemaOf(state, options = "unit", messages = [], events = []) {
+  const schema = { state, options, messages, events, fingerprint: 0 };
+  try {
+    readSchema(schema);
+  } catch (error) {
+    const [, own] = /content is (\d+)/.exec(error.message);
+    return { ...schema, fingerprint: BigInt(own) <= Number.MAX_SAFE_INTEGER ? Number(own) : own };
   }
 }

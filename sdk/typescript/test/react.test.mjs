@@ -6,7 +6,8 @@ import { createElement, StrictMode } from "react";
 import { act, create } from "react-test-renderer";
 import { Client } from "../dist/index.js";
 import { useRoom, useRoomState, useStatus } from "../dist/react.js";
-import { Socket } from "./node.mjs";
+import { PackedSocket, Socket } from "./node.mjs";
+import { BEFORE, joined, shows, SNAPSHOT, snapshot, switches } from "./upgraded.mjs";
 
 globalThis.IS_REACT_ACT_ENVIRONMENT = true;
 const quiet = console.error;
@@ -145,4 +146,30 @@ test("a component joins again after a new session, and shows no error meanwhile"
   await act(async () => client.close());
   assert.equal(tree.toJSON(), "left");
   await act(async () => tree.unmount());
+});
+
+test("a component goes on when a server is upgraded, and shows what is new", async () => {
+  const client = new Client("ws://node", { format: "packed", WebSocket: PackedSocket });
+  const node = Socket.last.open({ resume: "AA==", grace_ms: 60_000 }), shown = [];
+  const App = () => {
+    const { room, error } = useRoom(client, "lab");
+    const text = useRoomState(room, ({ score, title = "" }) => `${score}${title}`);
+    shown.push(error?.code ?? text ?? "none");
+    return shown.at(-1);
+  };
+  let tree;
+  await act(async () => (tree = create(createElement(App))));
+  await act(async () => {
+    node.gives(BEFORE);
+    joined(node, 1, BEFORE);
+    shows(node, 1, 1, snapshot.packed);
+  });
+  assert.equal(tree.toJSON(), "10");
+  await act(async () => switches(node));
+  assert.equal(tree.toJSON(), "10");
+  await act(async () => shows(node, 1, 2, SNAPSHOT));
+  assert.equal(tree.toJSON(), "10a");
+  assert.deepEqual([...new Set(shown)], ["none", "10", "10a"]);
+  await act(async () => tree.unmount());
+  client.close();
 });
