@@ -229,6 +229,27 @@ impl Log {
         lost.ok_or(NotResumed::Forgotten)
     }
 
+    /// Replaces messages: `rewrite` returns what stands for one, about this room, or `None` if it
+    /// stays.
+    pub fn rewrite(
+        &mut self,
+        mut rewrite: impl FnMut(Option<RoomNumber>, &[u8]) -> Option<Vec<u8>>,
+    ) {
+        let mut bodies = Vec::new();
+        let mut is_changed = false;
+        for (room, body) in self.unacknowledged() {
+            let rewritten = rewrite(room, body);
+            is_changed |= rewritten.is_some();
+            bodies.push((room, rewritten.unwrap_or_else(|| body.to_vec())));
+        }
+        let Some(kept) = self.kept.as_mut().filter(|_| is_changed) else { return };
+        let Kept { held, lost, .. } = std::mem::take(&mut **kept);
+        (kept.held, kept.lost) = (held, lost);
+        for (room, body) in bodies {
+            kept.push(room, usize::MAX, |out| out.extend_from_slice(&body));
+        }
+    }
+
     /// Appends all of it, from which it goes on in another process.
     pub fn freeze(&self, out: &mut Vec<u8>) {
         writer::put_varint(out, self.gone);
@@ -555,6 +576,30 @@ mod tests {
         assert_eq!((log.sent(), bodies(&log)), (1, vec![(2, b"three".to_vec())]));
         assert!(log.withdraw(1));
         assert_eq!((log.sent(), log.acknowledge(0), log.memory()), (0, Ok(()), 0));
+    }
+
+    #[test]
+    fn messages_that_are_rewritten_keep_their_places() {
+        let mut log = Log::default();
+        for number in 0..100 {
+            push(&mut log, number % 3, &[number as u8; 200], 1 << 14);
+        }
+        log.acknowledge(5).unwrap();
+        push_by(&mut log, 2, b"held", 1 << 14, Passage::Held);
+        let (before, gone) = (bodies(&log), log.gone());
+        log.rewrite(|_, _| None);
+        assert_eq!(bodies(&log), before);
+        log.rewrite(|room, body| (room == Some(RoomNumber(2))).then(|| [body, b"!"].concat()));
+        let rewritten = before.into_iter().map(|(room, mut body)| {
+            body.extend((room == 2).then_some(b'!'));
+            (room, body)
+        });
+        assert_eq!(bodies(&log), rewritten.collect::<Vec<_>>());
+        assert_eq!((log.gone(), log.sent(), log.is_held(101)), (gone, 101, true));
+        assert!(gone > 5 && !log.is_held(100));
+        let told = log.resume(5).unwrap().iter().map(|lost| lost.messages).sum::<u64>();
+        assert_eq!(told, gone - 5, "what is lost is known still");
+        Log::default().rewrite(|_, _| Some(Vec::new()));
     }
 
     #[test]
