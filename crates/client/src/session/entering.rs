@@ -7,6 +7,7 @@ use playfield_state::PlayerId;
 use playfield_wire::client::{self, ClientMessage};
 use playfield_wire::{DecodeError, ErrorCode, RequestNumber, RoomNumber, server};
 
+use super::copy::BoxedCopy;
 use super::event::Report;
 use super::numbers::NumberMap;
 use super::protocol::Protocol;
@@ -128,21 +129,12 @@ impl Entry {
     }
 }
 
-/// A room's copy.
-pub(super) struct BoxedCopy(pub(super) Box<dyn RoomCopy + Send>);
-
-impl std::fmt::Debug for BoxedCopy {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("a copy")
-    }
-}
-
 /// The steps that are left until a room is entered that the node has granted.
 #[derive(Debug)]
 pub(super) struct Granted {
-    room_type: String,
-    fingerprint: u64,
-    player: PlayerId,
+    pub(super) room_type: String,
+    pub(super) fingerprint: u64,
+    pub(super) player: PlayerId,
     /// The program's build, while the node's schema is awaited.
     awaits: Option<Build>,
     translation: Translation,
@@ -235,7 +227,7 @@ impl Protocol {
         copy: Box<dyn RoomCopy + Send>,
     ) -> Result<RequestNumber, CommandError> {
         let request = self.reserve()?;
-        let entry = Entry { build, copy: BoxedCopy(copy) };
+        let entry = Entry { build, copy: BoxedCopy::new(copy) };
         let mut waits_for = None;
         if let Some((room_type, options)) = target.creates() {
             let build = &entry.build;
@@ -326,11 +318,13 @@ impl Protocol {
         let translation =
             self.entering.schemas.translation(&joined.room_type, &build, Some(fingerprint));
         let mut copy = copy;
+        let speech = self.entering.schemas.speech(&granted, &build);
         if let Ok(None) = translation {
             granted.awaits = Some(build);
             copy.0.hold();
         }
         self.rooms.grant(room, copy, granted);
+        self.rooms.speak(room, speech);
         match translation {
             Ok(Some(translation)) => self.translate(room, translation),
             Ok(None) => {
@@ -398,8 +392,11 @@ impl Protocol {
             self.entering.schemas.store(&asked, schema);
             self.schema_known(&asked);
         }
-        if request.is_none() && self.entering.schemas.store_unasked(room_type, schema) {
-            self.schema_known(room_type);
+        if request.is_none() {
+            let is_in_room = self.switch_rooms(room_type, schema);
+            if self.entering.schemas.store_unasked(room_type, schema, is_in_room) {
+                self.schema_known(room_type);
+            }
         }
         true
     }
@@ -413,6 +410,8 @@ impl Protocol {
             let Some((granted, _)) = self.rooms.granted(room) else { continue };
             let Some(build) = granted.awaits.take() else { continue };
             let fingerprint = Some(granted.fingerprint);
+            let speech = self.entering.schemas.speech(granted, &build);
+            self.rooms.speak(room, speech);
             match self.entering.schemas.translation(room_type, &build, fingerprint) {
                 Ok(translation) => self.translate(room, translation.unwrap_or(Translation::None)),
                 Err(why) => self.unusable(room, why),

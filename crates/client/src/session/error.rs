@@ -251,6 +251,14 @@ pub enum CommandError {
         /// The longest message that the node accepts.
         bytes_max: usize,
     },
+    /// The node has another schema of the room since it was upgraded, to which the message can't be
+    /// converted: it is not as its number says.
+    BadMessage {
+        /// The room's number.
+        room: RoomNumber,
+        /// The message's number.
+        message: u32,
+    },
     /// Too many requests, or pings, are waiting for an answer.
     Busy {
         /// The number of those waiting.
@@ -279,6 +287,9 @@ impl fmt::Display for CommandError {
             Self::NotJoined { room } => write!(f, "this client is not in room {room}"),
             Self::TooLarge { bytes, bytes_max } => {
                 write!(f, "the message has {bytes} bytes, but the node accepts at most {bytes_max}")
+            }
+            Self::BadMessage { room, message } => {
+                write!(f, "the payload of message {message} to room {room} is not as its type says")
             }
             Self::Busy { waiting } => {
                 write!(

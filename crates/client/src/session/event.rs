@@ -73,7 +73,10 @@ pub enum Event<'a> {
     Listed(server::Listed<'a>),
     /// The schema of a room type, as JSON: the answer to the `schema` request that it names, or,
     /// right after the welcome, the schema of a room type for which this client
-    /// [sent](super::ClientConfig::schemas) a different fingerprint.
+    /// [sent](super::ClientConfig::schemas) a different fingerprint; or, later, the one by which the
+    /// node goes on with the rooms of a type. The session converts what it sends and receives in a
+    /// room that it has [entered](super::Session::enter), and the program goes on by the schema
+    /// before.
     Schema(server::Schema<'a>),
     /// This client is no longer in a room. Requests that the room had not answered have
     /// [failed](Self::Failed) just before.
@@ -105,7 +108,7 @@ pub enum Event<'a> {
         kind: UpdateKind,
         /// The version of the copy now.
         version: u64,
-        /// The body.
+        /// The body, as the node sent it.
         body: Cow<'a, [u8]>,
     },
     /// A room's copy has the digest that it should have, or can't tell. Reported only if there is a

@@ -157,11 +157,12 @@ impl Protocol {
         payload: &[u8],
     ) -> Result<RequestNumber, CommandError> {
         let request = self.reserve()?;
-        self.rooms.get(room)?;
+        let converted = self.rooms.get(room)?.to_node(room, index, payload)?;
+        let (number, payload) = converted.as_ref().map_or((index, payload), |(n, p)| (*n, &p[..]));
         let count = self.write_counted(Some(room), payload, |out| {
-            write_request(FORMAT, out, room, request, index, "", payload);
+            write_request(FORMAT, out, room, request, number, "", payload);
         })?;
-        self.requests.sent(request, Asked::Message { room }, count);
+        self.requests.sent(request, Asked::Message { room, index }, count);
         Ok(request)
     }
 
@@ -172,7 +173,8 @@ impl Protocol {
         payload: &[u8],
     ) -> Result<(), CommandError> {
         self.check_open()?;
-        self.rooms.get(room)?;
+        let converted = self.rooms.get(room)?.to_node(room, index, payload)?;
+        let (index, payload) = converted.as_ref().map_or((index, payload), |(n, p)| (*n, &p[..]));
         self.write_counted(Some(room), payload, |out| {
             write_send(FORMAT, out, room, index, "", payload);
         })

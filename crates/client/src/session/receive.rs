@@ -32,6 +32,7 @@ impl Protocol {
         }
         if is_counted {
             self.resumption.handled(body.len(), self.pulse.now());
+            self.acknowledge_switch();
         }
         if self.events.is_empty() {
             return Ok(report.with_place(&message, body));
@@ -52,17 +53,26 @@ impl Protocol {
             }
             ServerMessage::Reply(reply) => {
                 // The reply to a request that failed when its room ended is dropped.
-                let answered = self.requests.answered(reply.request, "a reply", |asked| {
+                let mut of = None;
+                let is_awaited = self.requests.answered(reply.request, "a reply", |asked| {
+                    of = Some(asked);
                     matches!(asked, Asked::Message { .. } | Asked::Report)
-                });
-                answered.map(Report::this_if)
+                })?;
+                if let Some(Asked::Message { room, index }) = of
+                    && is_awaited
+                    && self.switched_reply(room, index, reply)?
+                {
+                    return Ok(Report::Nothing);
+                }
+                Ok(Report::this_if(is_awaited))
             }
             ServerMessage::Event(event) => {
                 let missed = self.rooms.event(event.room, event.sequence)?;
                 if missed > 0 {
                     self.events.push_back(Event::Missed { room: event.room, events: missed });
                 }
-                Ok(Report::This)
+                let is_told = self.switched_event(event)?;
+                Ok(Report::this_if(!is_told))
             }
             &ServerMessage::Snapshot(server::Snapshot { room, epoch, version, ref body }) => {
                 let copy = self.rooms.named(room, "a snapshot")?;

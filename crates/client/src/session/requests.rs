@@ -28,15 +28,15 @@ pub(super) enum Asked {
     Report,
     /// To leave this room.
     Leave { room: RoomNumber },
-    /// A user message to this room.
-    Message { room: RoomNumber },
+    /// A user message to this room, and its number as the program writes it.
+    Message { room: RoomNumber, index: u32 },
 }
 
 impl Asked {
     /// The room that was asked.
     pub(super) fn room(self) -> Option<RoomNumber> {
         match self {
-            Self::Leave { room } | Self::Message { room } => Some(room),
+            Self::Leave { room } | Self::Message { room, .. } => Some(room),
             _ => None,
         }
     }
@@ -137,7 +137,9 @@ impl Requests {
 
     /// Abandons the messages that a room has not answered, in the order of asking.
     pub(super) fn give_up_room(&mut self, room: RoomNumber) -> Vec<RequestNumber> {
-        let given_up = self.give_up(|waiting| waiting.asked == Asked::Message { room });
+        let given_up = self.give_up(
+            |waiting| matches!(waiting.asked, Asked::Message { room: of, .. } if of == room),
+        );
         given_up.into_iter().map(|(request, _)| request).collect()
     }
 
@@ -257,10 +259,10 @@ mod tests {
     #[test]
     fn requests_to_a_room_end_with_it() {
         let mut requests = Requests::new(10);
-        let first = ask(&mut requests, Asked::Message { room: RoomNumber(1) });
-        ask(&mut requests, Asked::Message { room: RoomNumber(2) });
+        let first = ask(&mut requests, Asked::Message { room: RoomNumber(1), index: 0 });
+        ask(&mut requests, Asked::Message { room: RoomNumber(2), index: 0 });
         let leave = ask(&mut requests, Asked::Leave { room: RoomNumber(1) });
-        let second = ask(&mut requests, Asked::Message { room: RoomNumber(1) });
+        let second = ask(&mut requests, Asked::Message { room: RoomNumber(1), index: 0 });
         assert_eq!(requests.give_up_room(RoomNumber(1)), [first, second]);
         assert_eq!(answered(&mut requests, first), Ok(false), "an answer that crossed");
         assert_eq!(answered(&mut requests, leave), Ok(true));

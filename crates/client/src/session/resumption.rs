@@ -46,6 +46,8 @@ pub(super) struct Resumption {
     received: Received,
     /// When what was received must be acknowledged.
     acknowledge_at: Option<Duration>,
+    /// What was received is acknowledged at once: the node waits for that.
+    pub(super) acknowledges_now: bool,
     /// The number of unreadable messages in a row.
     unreadable: u32,
     /// Why the connection was lost.
@@ -75,6 +77,7 @@ impl Resumption {
             unconfirmed_bytes_max,
             received: Received::default(),
             acknowledge_at: None,
+            acknowledges_now: false,
             unreadable: 0,
             lost: None,
             is_resumed: false,
@@ -417,8 +420,21 @@ impl Protocol {
         {
             return;
         }
-        *acknowledge_at = None;
-        let received = received.acknowledge();
+        self.acknowledge();
+    }
+
+    /// Acknowledges a schema by which rooms go on, which was handled, if there was one. The node
+    /// reads what follows by it.
+    #[inline]
+    pub(super) fn acknowledge_switch(&mut self) {
+        if std::mem::take(&mut self.resumption.acknowledges_now) {
+            self.acknowledge();
+        }
+    }
+
+    fn acknowledge(&mut self) {
+        self.resumption.acknowledge_at = None;
+        let received = self.resumption.received.acknowledge();
         let _ = self.send_message(&ClientMessage::Ack(client::Ack { received }));
     }
 }

@@ -1,15 +1,20 @@
 //! The rooms of a session, and the version of each copy.
 
+use std::sync::Arc;
 use std::time::Duration;
 
+use playfield_state::Transcoder;
 use playfield_wire::RoomNumber;
 use playfield_wire::client::ResumeRoom;
 use playfield_wire::server::{self, Versions};
 
-use super::entering::{BoxedCopy, Granted};
+use super::copy::BoxedCopy;
+use super::entering::Granted;
 use super::numbers::NumberMap;
 use super::pulse::quiet_of;
-use super::{ClientError, CommandError, OutOfStep, RoomCopy, Update, UpdateKind};
+use super::schemas::Schema;
+use super::switch::{Since, Speech};
+use super::{ClientError, CommandError, OutOfStep, RoomCopy, Unusable, Update, UpdateKind};
 
 /// The most updates in a row that one room's copy may fail to use. Each makes the client ask for a
 /// snapshot; one more ends the connection, so that a node which always sends the same wrong
@@ -47,6 +52,8 @@ pub(super) struct Progress {
     is_entered: bool,
     /// The steps that are left until it is entered.
     granted: Option<Box<Granted>>,
+    /// The schemas by which it is read and written, of a room that the session has entered.
+    speech: Option<Box<Speech>>,
 }
 
 /// The outcome of an update.
@@ -105,7 +112,7 @@ impl Progress {
             Verdict::OutOfStep(why) => return Outcome::OutOfStep(why),
             Verdict::Apply => {}
         }
-        let Err(error) = self.copy.as_mut().map_or(Ok(()), |copy| copy.0.apply(update)) else {
+        let Err(error) = self.copy.as_mut().map_or(Ok(()), |copy| copy.apply(update)) else {
             self.version = update.version;
             self.in_step = true;
             self.unusable = 0;
@@ -125,7 +132,28 @@ impl Progress {
     /// Returns whether the copy has this digest, if it is at this version.
     pub(super) fn check(&mut self, version: u64, digest: u64) -> Option<bool> {
         let copy = self.copy.as_mut().filter(|_| self.in_step && self.version == version)?;
-        Some(copy.0.digest_is(digest))
+        Some(copy.digest_is(digest))
+    }
+
+    /// A message in the node's form: its number and payload. `None` if that is the program's.
+    ///
+    /// # Errors
+    /// If it is not as its number says.
+    #[inline]
+    pub(super) fn to_node(
+        &self,
+        room: RoomNumber,
+        message: u32,
+        payload: &[u8],
+    ) -> Result<Option<(u32, Vec<u8>)>, CommandError> {
+        let Some(since) = self.speech.as_deref().and_then(|speech| speech.since.as_ref()) else {
+            return Ok(None);
+        };
+        let by = since.by().map_err(|_| CommandError::NotJoined { room })?;
+        let mut of_node = Vec::new();
+        let number = by.message(message, payload, &mut of_node);
+        let number = number.map_err(|_| CommandError::BadMessage { room, message })?;
+        Ok(Some((number, of_node)))
     }
 
     /// An update can't be used: from now on the copy waits for a snapshot. `Err` if that happened
@@ -143,6 +171,8 @@ impl Progress {
 #[derive(Debug, Default)]
 pub(super) struct Rooms {
     copies: NumberMap<RoomNumber, Progress>,
+    /// The node has gone on with a room by another schema.
+    any_switched: bool,
 }
 
 impl Rooms {
@@ -163,6 +193,7 @@ impl Rooms {
             resync_waits: false,
             is_entered: false,
             granted: None,
+            speech: None,
         };
         match self.copies.insert(room, copy) {
             None => Ok(()),
@@ -193,7 +224,7 @@ impl Rooms {
     }
 
     pub(super) fn clear(&mut self) {
-        self.copies = NumberMap::default();
+        *self = Self::default();
     }
 
     pub(super) fn get(&self, room: RoomNumber) -> Result<&Progress, CommandError> {
@@ -242,7 +273,7 @@ impl Rooms {
     /// Sets the copy of a room. Returns whether the client is in it.
     pub(super) fn set_copy(&mut self, room: RoomNumber, copy: Box<dyn RoomCopy + Send>) -> bool {
         let progress = self.copies.get_mut(&room);
-        progress.map(|progress| progress.copy = Some(BoxedCopy(copy))).is_some()
+        progress.map(|progress| progress.copy = Some(BoxedCopy::new(copy))).is_some()
     }
 
     /// A request for this room was granted: keeps its copy up to date.
@@ -250,6 +281,68 @@ impl Rooms {
         if let Some(progress) = self.copies.get_mut(&room) {
             (progress.copy, progress.granted) = (Some(copy), Some(Box::new(granted)));
             progress.is_entered = true;
+        }
+    }
+
+    /// A room is read and written by these schemas.
+    pub(super) fn speak(&mut self, room: RoomNumber, speech: Option<Speech>) {
+        if let Some(progress) = self.copies.get_mut(&room) {
+            progress.speech = speech.map(Box::new);
+        }
+    }
+
+    /// Returns whether this client is in a room.
+    pub(super) fn has_any(&self) -> bool {
+        !self.copies.is_empty()
+    }
+
+    /// The rooms of a type whose schema is known.
+    pub(super) fn speaking(&self, room_type: &str) -> Vec<RoomNumber> {
+        let is_of = |speech: &Speech| speech.room_type == room_type;
+        let rooms = self.copies.iter();
+        let rooms = rooms.filter(|(_, of)| of.speech.as_deref().is_some_and(is_of));
+        rooms.map(|(room, _)| *room).collect()
+    }
+
+    /// The node goes on with a room by another schema: a snapshot by it follows. Returns what
+    /// converts messages to it that are written already, unless it is the present one.
+    ///
+    /// # Errors
+    /// If the program can't go on with it.
+    pub(super) fn switch(
+        &mut self,
+        room: RoomNumber,
+        node: &Arc<Schema>,
+    ) -> Result<Option<Arc<Transcoder>>, Unusable> {
+        let Some(progress) = self.copies.get_mut(&room) else { return Ok(None) };
+        let Some(speech) = progress.speech.as_deref_mut() else { return Ok(None) };
+        let Some(written) = speech.switch(node)? else { return Ok(None) };
+        if let (Some(copy), Some(Ok(by))) =
+            (&mut progress.copy, speech.since.as_ref().map(Since::by))
+        {
+            copy.convert(by.state(speech.player));
+        }
+        progress.in_step = false;
+        self.any_switched = true;
+        Ok(Some(written))
+    }
+
+    /// Converts what the node says in a room by another schema than the program's.
+    #[inline]
+    pub(super) fn switched(&self, room: RoomNumber) -> Option<Result<&Transcoder, &Unusable>> {
+        if !self.any_switched {
+            return None;
+        }
+        let speech = self.copies.get(&room)?.speech.as_deref()?;
+        Some(speech.since.as_ref()?.by())
+    }
+
+    /// The program can't go on with a room: nothing is read and written there any more.
+    pub(super) fn give_up(&mut self, room: RoomNumber, why: &Unusable) {
+        let progress = self.copies.get_mut(&room);
+        if let Some(speech) = progress.and_then(|progress| progress.speech.as_deref_mut()) {
+            speech.since = Some(Since::Unusable(why.clone()));
+            self.any_switched = true;
         }
     }
 

@@ -16,4 +16,5 @@ mod polling;
 mod properties;
 mod resumption;
 mod rules;
+mod switch;
 mod versions;

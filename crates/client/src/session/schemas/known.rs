@@ -7,6 +7,8 @@ use playfield_wire::schema::{RoomSchema, SchemaError};
 
 use super::shared::Schema;
 use super::{Build, Translation, Unusable};
+use crate::session::entering::Granted;
+use crate::session::switch::Speech;
 
 /// The node's schemas, by room type.
 #[derive(Debug, Default)]
@@ -42,14 +44,36 @@ impl Schemas {
         }
     }
 
-    /// Stores a schema that the node sent unasked, after the hello. Returns whether it was
-    /// expected: whether the hello named the room type.
-    pub(in crate::session) fn store_unasked(&mut self, room_type: &str, text: &[u8]) -> bool {
-        let is_named = self.named.contains(room_type);
-        if is_named {
+    /// Stores a schema that the node sent unasked: after the hello, or because it goes on by
+    /// another. Returns whether it was expected: whether the hello named the room type, or this
+    /// client is in such a room.
+    pub(in crate::session) fn store_unasked(
+        &mut self,
+        room_type: &str,
+        text: &[u8],
+        is_in_room: bool,
+    ) -> bool {
+        let is_expected = is_in_room || self.named.contains(room_type);
+        if is_expected {
             self.store(room_type, text);
         }
-        is_named
+        is_expected
+    }
+
+    /// The schema by which a room is read and written that was joined, if it is known.
+    pub(in crate::session) fn speech(&self, granted: &Granted, build: &Build) -> Option<Speech> {
+        let &Granted { ref room_type, fingerprint, player, .. } = granted;
+        let own = match (build, self.known.get(room_type)) {
+            (Build::Of(own, schema), _) if *own == fingerprint => schema,
+            (_, Some(Known { fingerprint: of, schema: Some(Ok(schema)) }))
+                if *of == fingerprint =>
+            {
+                schema.schema()
+            }
+            _ => return None,
+        };
+        let (room_type, own) = (room_type.clone(), Arc::clone(own));
+        Some(Speech { room_type, player, own, fingerprint, since: None })
     }
 
     /// Stores a schema that the node was asked for.

@@ -15,6 +15,7 @@ use super::Failure;
 
 pub(super) use known::Schemas;
 pub(super) use requests::SchemaRequests;
+pub(super) use shared::Schema;
 
 /// The schema that a program was built with, for one type of room.
 #[derive(Clone, Debug)]

@@ -13,7 +13,7 @@ static KNOWN: Mutex<BTreeMap<u64, Weak<Schema>>> = Mutex::new(BTreeMap::new());
 
 /// A schema of a node.
 #[derive(Debug)]
-pub(super) struct Schema {
+pub(in crate::session) struct Schema {
     fingerprint: u64,
     schema: Arc<RoomSchema>,
     learned: OnceLock<Arc<Learned>>,
@@ -23,7 +23,7 @@ pub(super) struct Schema {
 
 impl Schema {
     /// The one that another connection has, if it is equal: fingerprints can be forged.
-    pub(super) fn shared(schema: RoomSchema) -> Arc<Self> {
+    pub(in crate::session) fn shared(schema: RoomSchema) -> Arc<Self> {
         let fingerprint = fingerprint(&schema);
         let known = lock(&KNOWN).get(&fingerprint).and_then(Weak::upgrade);
         if let Some(known) = known.filter(|known| *known.schema == schema) {
@@ -35,15 +35,19 @@ impl Schema {
         made
     }
 
-    pub(super) fn fingerprint(&self) -> u64 {
+    pub(in crate::session) fn fingerprint(&self) -> u64 {
         self.fingerprint
+    }
+
+    pub(in crate::session) fn schema(&self) -> &Arc<RoomSchema> {
+        &self.schema
     }
 
     /// Reads and writes messages of a client that was built with another schema.
     ///
     /// # Errors
     /// If the schemas are incompatible, or a type can't be transcoded.
-    pub(super) fn transcoder(
+    pub(in crate::session) fn transcoder(
         &self,
         own: u64,
         build: &RoomSchema,

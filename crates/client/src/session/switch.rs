@@ -1,0 +1,188 @@
+//! Rooms that go on in another build of the node, which speaks another schema.
+//!
+//! The program goes on with the schema by which it has entered the room: what it sends and what the
+//! node sends is converted here.
+
+use std::sync::Arc;
+
+use playfield_state::{PlayerId, Transcoder};
+use playfield_wire::client::{self, ClientMessage, write_request, write_send};
+use playfield_wire::message::MessageRef;
+use playfield_wire::schema::RoomSchema;
+use playfield_wire::{DecodeError, RoomNumber, server};
+
+use super::protocol::Protocol;
+use super::schemas::Schema;
+use super::{ClientError, Event, FORMAT, Failure, Unusable};
+
+/// No message has this number: the node answers it with an error.
+const NO_MESSAGE: u32 = u32::MAX;
+
+/// The schemas by which a room is read and written.
+#[derive(Debug)]
+pub(super) struct Speech {
+    pub(super) room_type: String,
+    pub(super) player: PlayerId,
+    /// The schema of the program: the node's when the room was entered.
+    pub(super) own: Arc<RoomSchema>,
+    pub(super) fingerprint: u64,
+    /// The node's since then, if it is another.
+    pub(super) since: Option<Since>,
+}
+
+#[derive(Debug)]
+pub(super) enum Since {
+    By(Arc<Schema>, Arc<Transcoder>),
+    /// The program can't go on with it, and leaves the room.
+    Unusable(Unusable),
+}
+
+impl Since {
+    /// Converts between the schemas of the node and of the program.
+    ///
+    /// # Errors
+    /// The reason why the room is left.
+    pub(super) fn by(&self) -> Result<&Transcoder, &Unusable> {
+        match self {
+            Self::By(_, by) => Ok(by),
+            Self::Unusable(why) => Err(why),
+        }
+    }
+}
+
+impl Speech {
+    /// Reads and writes by another schema of the node from now on. Returns what converts messages
+    /// to it that are written already; `None` if it is the present one.
+    pub(super) fn switch(
+        &mut self,
+        node: &Arc<Schema>,
+    ) -> Result<Option<Arc<Transcoder>>, Unusable> {
+        let Self { own, fingerprint, since, .. } = self;
+        let (present, schema) = match since {
+            None => (*fingerprint, &*own),
+            Some(Since::By(present, _)) => (present.fingerprint(), present.schema()),
+            Some(Since::Unusable(_)) => return Ok(None),
+        };
+        if present == node.fingerprint() {
+            return Ok(None);
+        }
+        let written = node.transcoder(present, schema)?;
+        *since = Some(Since::By(Arc::clone(node), node.transcoder(*fingerprint, own)?));
+        Ok(Some(written))
+    }
+}
+
+impl Protocol {
+    /// The node goes on with the rooms of a type by this schema. Returns whether this client is in
+    /// such a room.
+    pub(super) fn switch_rooms(&mut self, room_type: &str, text: &[u8]) -> bool {
+        // After the hello there are no rooms yet. What follows this is by the new schema.
+        self.resumption.acknowledges_now = self.rooms.has_any();
+        let rooms = self.rooms.speaking(room_type);
+        if rooms.is_empty() {
+            return false;
+        }
+        let schema = RoomSchema::from_json(text).map(Schema::shared).map_err(Unusable::Schema);
+        let mut switched = Vec::new();
+        for room in rooms {
+            match schema.clone().and_then(|schema| self.rooms.switch(room, &schema)) {
+                Ok(None) => {}
+                Ok(Some(by)) => switched.push((room, Some(by))),
+                Err(why) => {
+                    switched.push((room, None));
+                    self.rooms.give_up(room, &why);
+                    self.unusable(room, why);
+                }
+            }
+        }
+        self.resumption.log.rewrite(|room, body| {
+            let of_room = |(of, _): &&(RoomNumber, _)| room.is_none_or(|room| room == *of);
+            let (_, by) = switched.iter().find(of_room)?;
+            rewritten(by.as_deref(), room_type, body)
+        });
+        true
+    }
+
+    /// Reports a reply in the program's form, if the node speaks by another schema.
+    pub(super) fn switched_reply(
+        &mut self,
+        room: RoomNumber,
+        index: u32,
+        reply: &server::Reply<'_>,
+    ) -> Result<bool, ClientError> {
+        let request = reply.request;
+        let by = match self.rooms.switched(room) {
+            None => return Ok(false),
+            Some(Ok(by)) => by,
+            Some(Err(why)) => {
+                let failure = Failure::Unusable(why.clone());
+                self.failed(request, failure);
+                return Ok(true);
+            }
+        };
+        let mut payload = Vec::new();
+        by.reply(index, &reply.payload, &mut payload).map_err(ClientError::Message)?;
+        let payload = payload.into();
+        self.events.push_back(Event::Reply(server::Reply { request, payload }));
+        Ok(true)
+    }
+
+    /// Reports an event in the program's form, if the node speaks by another schema. One that the
+    /// program's schema does not have is left out.
+    pub(super) fn switched_event(
+        &mut self,
+        event: &server::Event<'_>,
+    ) -> Result<bool, ClientError> {
+        let &server::Event { room, sequence, version, ref message, ref payload } = event;
+        let Some(by) = self.rooms.switched(room) else { return Ok(false) };
+        let (Ok(by), MessageRef::Index(index)) = (by, message) else { return Ok(true) };
+        let mut own = Vec::new();
+        let number = by.event(*index, payload, &mut own).map_err(ClientError::Message)?;
+        if let Some(number) = number {
+            let (message, payload) = (MessageRef::Index(number), own.into());
+            let event = server::Event { room, sequence, version, message, payload };
+            self.events.push_back(Event::Event(event));
+        }
+        Ok(true)
+    }
+}
+
+/// A message to a room, or for a new one, that was written by the schema before; `None` if it is
+/// another.
+fn rewritten(by: Option<&Transcoder>, room_type: &str, body: &[u8]) -> Option<Vec<u8>> {
+    let (mut converted, mut out) = (Vec::new(), Vec::new());
+    let mut message = ClientMessage::decode(FORMAT, body).ok()?;
+    match &mut message {
+        ClientMessage::Create(client::Create { room_type: of, options, .. })
+        | ClientMessage::JoinOrCreate(client::JoinOrCreate { room_type: of, options, .. })
+            if *of == room_type =>
+        {
+            // Options that can't be read are refused by the node.
+            by?.options(options, &mut converted).ok()?;
+            *options = &converted;
+            message.encode(FORMAT, &mut out);
+            return Some(out);
+        }
+        _ => {}
+    }
+    // What can't be converted must not be mistaken for another message.
+    let mut convert = |message: &MessageRef<'_>, payload: &[u8]| {
+        let (Some(by), MessageRef::Index(number)) = (by, message) else { return NO_MESSAGE };
+        by.message(*number, payload, &mut converted).unwrap_or_else(|_: DecodeError| {
+            converted.clear();
+            NO_MESSAGE
+        })
+    };
+    match message {
+        ClientMessage::Request(client::Request { room, request, message, payload }) => {
+            let number = convert(&message, payload);
+            write_request(FORMAT, &mut out, room, request, number, "", &converted);
+        }
+        ClientMessage::Send(client::Send { room, message, payload }) => {
+            let number = convert(&message, payload);
+            write_send(FORMAT, &mut out, room, number, "", &converted);
+        }
+        _ => return None,
+    }
+    Some(out)
+}
