@@ -102,16 +102,22 @@ impl Node {
 
     /// With these settings, one in each line.
     pub(crate) fn start_with(settings: &str) -> Self {
-        static STORES: AtomicU64 = AtomicU64::new(0);
-        let number = STORES.fetch_add(1, Ordering::Relaxed);
-        let name = format!("playfield-upgrade-{}-{number}.redb", std::process::id());
-        Self::start_on(std::env::temp_dir().join(name), settings)
+        Self::start_on(new_store(), settings)
+    }
+
+    /// Another program than `node`, with these settings.
+    pub(crate) fn start_program(program: &str, settings: &str) -> Self {
+        Self::start_program_on(program, new_store(), settings)
     }
 
     /// On this store.
     pub(crate) fn start_on(store: PathBuf, settings: &str) -> Self {
+        Self::start_program_on("node", store, settings)
+    }
+
+    fn start_program_on(program: &str, store: PathBuf, settings: &str) -> Self {
         let mut child = Command::new(std::env::current_exe().unwrap())
-            .arg("node")
+            .arg(program)
             .args(IGNORED)
             .env("PLAYFIELD_TEST_NODE", "1")
             .env("PLAYFIELD_TEST_STORE", &store)
@@ -178,6 +184,13 @@ impl Node {
         }
         body.to_owned()
     }
+}
+
+fn new_store() -> PathBuf {
+    static STORES: AtomicU64 = AtomicU64::new(0);
+    let number = STORES.fetch_add(1, Ordering::Relaxed);
+    let name = format!("playfield-upgrade-{}-{number}.redb", std::process::id());
+    std::env::temp_dir().join(name)
 }
 
 /// Makes an HTTP request without a body. Returns the answer.

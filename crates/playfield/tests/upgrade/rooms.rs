@@ -10,6 +10,8 @@ use crate::node::say_that_it_waits;
 
 /// Whether rooms that go on in this process wait until the one before has ended.
 pub(crate) static WAITS_IN_MOVED: AtomicBool = AtomicBool::new(false);
+/// Whether this process ends as soon as a room goes on in it.
+pub(crate) static DIES_IN_MOVED: AtomicBool = AtomicBool::new(false);
 
 /// Counts what each bot asks for.
 #[derive(State, Default)]
@@ -68,6 +70,10 @@ impl Room for Ledger {
     }
 
     fn moved(&mut self, _: &mut Context<Self>) {
+        if DIES_IN_MOVED.load(Ordering::Relaxed) {
+            #[expect(clippy::disallowed_methods, reason = "it is to die")]
+            std::process::exit(4);
+        }
         if WAITS_IN_MOVED.load(Ordering::Relaxed) {
             let before = parent_id();
             say_that_it_waits();
@@ -182,26 +188,6 @@ pub(crate) struct Chess {
 
 #[room()]
 impl Room for Chess {}
-
-/// Dies as soon as it goes on.
-pub(crate) mod dying {
-    use playfield::prelude::*;
-
-    #[derive(State, Default)]
-    pub(crate) struct Ledger {
-        pub(crate) counts: Map<u32, u64>,
-        pub(crate) ticks: u64,
-        pub(crate) departures: u32,
-    }
-
-    #[room(tick_hz = 20, sync_hz = 20)]
-    impl Room for Ledger {
-        #[expect(clippy::disallowed_methods, reason = "it is to die")]
-        fn moved(&mut self, _: &mut Context<Self>) {
-            std::process::exit(4);
-        }
-    }
-}
 
 /// Hangs when it is thawed.
 pub(crate) mod hanging {

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use playfield_room::Error;
 use playfield_wire::client::ClientMessage;
 use playfield_wire::message::MessageRef;
 use playfield_wire::server::ServerMessage;
@@ -9,7 +10,7 @@ use playfield_wire::{ErrorCode, Format, RequestNumber, RoomNumber, client, serve
 
 use crate::shard::Shard;
 use crate::shard::connection::Speaker;
-use crate::shard::keys::ConnectionKey;
+use crate::shard::keys::{ConnectionKey, Seat};
 use crate::shard::mail::Act;
 use crate::shard::mail::join::JoinTarget;
 use crate::shard::session::messages::{RoomWish, work, wrong_format};
@@ -214,6 +215,30 @@ impl Shard {
         request: Option<RequestNumber>,
     ) {
         let Some(seat) = outlet!(self).seat_to_send(key, room, request) else { return };
+        let session = self.sessions.get(key);
+        match session.and_then(|session| session.converted(room, message, payload)) {
+            None => self.deliver(key, seat, message, payload, request),
+            Some(Ok((number, payload))) => {
+                self.deliver(key, seat, &MessageRef::Index(number), &payload, request);
+            }
+            Some(Err(error)) => {
+                let error = Error::new(ErrorCode::BadPayload, error.to_string());
+                let room = request.is_none().then_some(room);
+                outlet!(self).send_error(key, request, room, &error);
+            }
+        }
+    }
+
+    /// Gives a room a message of its member.
+    #[inline]
+    fn deliver(
+        &mut self,
+        key: ConnectionKey,
+        seat: Seat,
+        message: &MessageRef<'_>,
+        payload: &[u8],
+        request: Option<RequestNumber>,
+    ) {
         if seat.shard == self.env.shard {
             self.host.deliver(&mut below!(self), seat.room, seat.member, message, payload, request);
             return;

@@ -3,7 +3,7 @@
 use playfield_state::{Bytes, Data};
 
 /// The version of these messages. Both processes must have the same.
-pub(super) const VERSION: u32 = 3;
+pub(super) const VERSION: u32 = 4;
 
 /// The most bytes of a part, and of all in a message.
 pub(super) const PART_BYTES: usize = 256 << 10;
@@ -56,6 +56,7 @@ pub(super) enum Piece {
     Room,
     Session,
     Channel,
+    Schema,
 }
 
 /// A socket that listens.

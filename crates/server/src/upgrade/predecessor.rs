@@ -256,12 +256,13 @@ impl Handover {
             sockets.extend(listeners);
             open.extend(connections);
         }
-        let (known, Frozen { rooms, sessions, channels, .. }) =
+        let (known, Frozen { rooms, sessions, channels, schemas, .. }) =
             (Known::of(node, shared.clock.now()), all);
         let pieces = iter::once((Piece::Node, known.as_slice()))
             .chain(pieces(Piece::Room, &rooms))
             .chain(pieces(Piece::Session, &sessions))
-            .chain(pieces(Piece::Channel, &channels));
+            .chain(pieces(Piece::Channel, &channels))
+            .chain(pieces(Piece::Schema, &schemas));
         let sent = self.channel.send_pieces(pieces);
         sent.map_err(|error| self.lost("take the rooms", &error))?;
         let listeners =

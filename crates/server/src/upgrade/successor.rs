@@ -99,6 +99,7 @@ impl Successor {
                             Piece::Room => frozen.rooms.push(whole),
                             Piece::Session => frozen.sessions.push(whole),
                             Piece::Channel => frozen.channels.push(whole),
+                            Piece::Schema => frozen.schemas.push(whole),
                         }
                     }
                 }

@@ -20,6 +20,7 @@ use crate::shard::rooms::link::MemberLink;
 use crate::shard::rooms::member::{Member, Standing};
 use crate::shard::rooms::sync::Cause;
 use crate::shard::session::resumption::Resumption;
+use crate::shard::session::switches::Switches;
 use crate::shard::session::{Session, SessionRoom};
 use crate::shard::work::Founder;
 
@@ -30,6 +31,8 @@ pub(crate) struct Frozen {
     pub(crate) sessions: Vec<Vec<u8>>,
     /// The channels whose home it is.
     pub(crate) channels: Vec<Vec<u8>>,
+    /// The schemas by which clients speak to it.
+    pub(crate) schemas: Vec<Vec<u8>>,
     /// The process that had them has ended, and so have its sessions.
     pub(crate) is_recovered: bool,
 }
@@ -40,6 +43,11 @@ impl Frozen {
         self.rooms.extend(other.rooms);
         self.sessions.extend(other.sessions);
         self.channels.extend(other.channels);
+        for schema in other.schemas {
+            if !self.schemas.contains(&schema) {
+                self.schemas.push(schema);
+            }
+        }
     }
 }
 
@@ -144,7 +152,9 @@ impl Shard {
         let sessions = sessions.map(|part| bytes(|out| part.encode(out)).0).collect();
         let channels = self.topics.channels.home.parts();
         let channels = channels.map(|part| bytes(|out| part.encode(out)).0).collect();
-        Ok(Frozen { rooms, sessions, channels, is_recovered: false })
+        let schemas = self.schema_parts();
+        let schemas = schemas.iter().map(|part| bytes(|out| part.encode(out)).0).collect();
+        Ok(Frozen { rooms, sessions, channels, schemas, is_recovered: false })
     }
 
     /// Goes on as if nothing had happened: the frozen form is of no use.
@@ -206,6 +216,7 @@ impl Shard {
         let asked = session.rooms.iter().filter_map(|room| room.request);
         let ticket = session.extras().and_then(|extras| extras.ticket.as_deref());
         let refused = asked.chain(ticket.map(|ticket| ticket.request)).map(|request| request.0);
+        let switches = session.extras().and_then(|extras| extras.switches.as_deref());
         let of = session.allowances();
         let allowances = [of.creations, of.misses, of.lists, of.schemas, of.resumes, of.snapshots];
         Some(SessionPart {
@@ -223,6 +234,7 @@ impl Shard {
             resumption: session.resumption.as_ref().map(resumption_part),
             connection: None,
             device,
+            switches: switches.into_iter().flat_map(Switches::iter).map(Into::into).collect(),
         })
     }
 }

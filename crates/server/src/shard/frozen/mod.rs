@@ -11,6 +11,7 @@
 mod connection;
 mod freeze;
 mod parts;
+mod schemas;
 mod thaw;
 
 pub(crate) use freeze::Frozen;

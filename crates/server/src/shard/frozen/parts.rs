@@ -10,6 +10,7 @@ use playfield_wire::DecodeError;
 use playfield_wire::reader::Reader;
 
 use super::connection::ConnectionPart;
+use super::schemas::SwitchPart;
 use crate::addresses::AddressName;
 use crate::auth::Identity;
 use crate::device::Registration;
@@ -136,6 +137,7 @@ pub(super) struct SessionPart {
     /// Its open connection, if that is passed on.
     pub(super) connection: Option<ConnectionPart>,
     pub(super) device: Option<DevicePart>,
+    pub(super) switches: Vec<SwitchPart>,
 }
 
 /// The registration of a device, without its user.

@@ -48,9 +48,13 @@ impl Outlet<'_> {
 
     /// The client has handled `received` messages.
     pub(in crate::shard) fn acknowledged(&mut self, key: ConnectionKey, received: u64) {
-        let Some(resumption) = self.sessions.resumption(key) else { return };
+        let Some(session) = self.sessions.get_mut(key) else { return };
+        let Some(resumption) = &mut session.resumption else {
+            return self.has_handled_schema(key);
+        };
         let acknowledged = resumption.log.acknowledge(received);
         let bytes = resumption.log.memory();
+        session.has_handled(received);
         if let Some(connection) = self.links.get_mut(key) {
             connection.logged = narrowed(bytes);
         }

@@ -102,7 +102,17 @@ impl Outlet<'_> {
             None => Ok(()),
         };
         let node = &self.env.node;
-        let criteria = match checked.and_then(|()| node.criteria(room_type, format, options)) {
+        let name = &node.room_types[usize::from(room_type)].name;
+        let session = self.sessions.get(connection);
+        let options = match session.and_then(|session| session.converted_options(name, options)) {
+            None => Ok(Cow::Borrowed(options)),
+            Some(Ok(options)) => Ok(options),
+            Some(Err(error)) => Err(Error::new(ErrorCode::BadPayload, error.to_string())),
+        };
+        let criteria = checked.and(options).and_then(|options| {
+            Ok((node.criteria(room_type, format, &options)?, options.into_owned()))
+        });
+        let (criteria, options) = match criteria {
             Ok(criteria) => criteria,
             Err(error) => {
                 self.send_error(connection, Some(request), None, &error);
@@ -110,7 +120,6 @@ impl Outlet<'_> {
             }
         };
         let key = key.map(|key| Key { text: key.into(), is_code: false });
-        let options = options.to_vec();
         let reading = Reading::Undecided;
         Some(RoomSpec { room_type, key, code, reading, private, criteria, options, format })
     }

@@ -25,6 +25,7 @@ pub(crate) mod round_trips;
 mod service;
 pub(crate) mod sessions;
 mod staying;
+pub(crate) mod switches;
 pub(crate) mod ticket;
 mod ticket_holder;
 
@@ -42,6 +43,7 @@ use crate::shard::mail::ACTS_MAX;
 use crate::shard::session::rates::{Refused, Usage};
 use crate::shard::session::resumption::Resumption;
 use crate::shard::session::round_trips::RoundTrips;
+use crate::shard::session::switches::Switches;
 use crate::shard::session::ticket::PendingTicket;
 use crate::shard::subscriptions::SessionChannels;
 
@@ -80,6 +82,8 @@ pub(crate) struct Extras {
     pub(crate) ticket: Option<Box<PendingTicket>>,
     /// The channels that it has to do with; `None` if there never was one.
     pub(crate) channels: Option<Box<SessionChannels>>,
+    /// The changes of schemas that its client has not confirmed; `None` if there are none.
+    pub(crate) switches: Option<Box<Switches>>,
 }
 
 impl Extras {

@@ -153,12 +153,14 @@ impl Outlet<'_> {
             return self.refuse_hello(from, &error);
         }
         let Some(resumption) = session.resumption.as_mut() else { return };
-        let lost = match resumption.log.resume(received) {
-            Ok(lost) => lost,
+        let resumed = resumption.log.resume(received);
+        let gone = resumption.log.gone();
+        let lost = match resumed {
+            Ok(lost) if !session.has_lost_schema(received, gone) => lost,
             Err(NotResumed::NeverSent(error)) => {
                 return self.fail(from, ErrorCode::BadMessage, &error.to_string());
             }
-            Err(NotResumed::Forgotten) => {
+            Ok(_) | Err(NotResumed::Forgotten) => {
                 if !is_away {
                     self.close_old_transport(key);
                     // It was not counted as away.
@@ -187,6 +189,7 @@ impl Outlet<'_> {
         let Some(session) = self.sessions.get_mut(key) else { return };
         let since = self.env.now.saturating_sub(away.min(self.env.node.config.timeouts.reconnect));
         session.credit(since, self.env.now);
+        session.has_handled(received);
         resumes.take(self.env.now, rate);
         session.allowances_mut().resumes = resumes;
         let left =

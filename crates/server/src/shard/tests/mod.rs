@@ -48,6 +48,7 @@ mod share;
 mod sizes;
 mod splits;
 mod strangers;
+mod switching;
 mod tickets;
 mod timing;
 mod trickles;

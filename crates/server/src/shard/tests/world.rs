@@ -24,7 +24,7 @@ use super::placed;
 use super::room;
 use super::speech::{self, Heard};
 use super::tickets;
-use super::{credit, overload, passed_on};
+use super::{credit, overload, passed_on, switching};
 use crate::addresses::Tally;
 use crate::auth::{Authenticator, Deciding, Decision, Guests, Identity};
 use crate::background::{Background, Origin, Underway};
@@ -77,6 +77,8 @@ pub(super) struct World {
     pub(super) is_still: bool,
     /// The settings, and the rule for a second session of a user.
     made_with: (Vec<(String, String)>, OnePerUser),
+    /// The build of the room type `switching` in the next process.
+    pub(super) build: usize,
     /// Instead of arriving, what clients send is kept here.
     pub(super) held: Option<Vec<u8>>,
 }
@@ -168,7 +170,7 @@ impl World {
         settings: &[(&str, &str)],
         fleet_settings: FleetSettings,
     ) -> Self {
-        Self::with(shards, settings, fleet_settings, OnePerUser::No)
+        Self::with(shards, settings, fleet_settings, OnePerUser::No, 0)
     }
 
     /// Like [`new`](Self::new), where a user has one session.
@@ -177,7 +179,7 @@ impl World {
         settings: &[(&str, &str)],
         one_session: OnePerUser,
     ) -> Self {
-        Self::with(shards, settings, FleetSettings::default(), one_session)
+        Self::with(shards, settings, FleetSettings::default(), one_session, 0)
     }
 
     fn with(
@@ -185,6 +187,7 @@ impl World {
         settings: &[(&str, &str)],
         fleet_settings: FleetSettings,
         one_session: OnePerUser,
+        build: usize,
     ) -> Self {
         let owned = |&(name, value): &(&str, &str)| (name.to_owned(), value.to_owned());
         let made_with = (settings.iter().map(owned).collect(), one_session);
@@ -215,6 +218,7 @@ impl World {
         room_types.push(credit::room_type());
         room_types.push(overload::room_type());
         room_types.push(passed_on::room_type());
+        room_types.push(switching::room_type(build));
         room_types.extend(lobby::room_types());
         room_types.push(listener::room_type());
         // Most clients here say nothing for as long as a test takes.
@@ -285,6 +289,7 @@ impl World {
             is_real: false,
             is_still: false,
             made_with,
+            build,
             held: None,
         }
     }
@@ -984,7 +989,8 @@ impl World {
         let (settings, one_session) = self.made_with.clone();
         let settings: Vec<(&str, &str)> =
             settings.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
-        let mut next = Self::with(shards, &settings, FleetSettings::default(), one_session);
+        let fleet = FleetSettings::default();
+        let mut next = Self::with(shards, &settings, fleet, one_session, self.build);
         // No number that it draws is one that this node has drawn.
         for (index, shard) in (0_u64..).zip(&mut next.shards) {
             let drawn = self.shards[0].env.entropy.bytes();

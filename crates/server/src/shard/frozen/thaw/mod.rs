@@ -17,6 +17,7 @@ use playfield_wire::{ErrorCode, RoomNumber};
 
 use super::freeze::Frozen as FrozenShards;
 use super::parts::{HOSTED, HostedPart, MEMBERS, MemberPart, Place, SessionPart};
+use super::schemas::{Schemas, SwitchPart};
 use crate::addresses::Address;
 use crate::channel::frozen::ChannelPart;
 use crate::channel::home_of;
@@ -60,19 +61,31 @@ const FOR_THREADS: usize = 200;
 /// # Errors
 /// The text names the room that can't be read, and the field.
 pub(crate) fn thaw(shards: &mut [Shard], frozen: &FrozenShards) -> Result<Thawed, String> {
-    let FrozenShards { rooms, sessions, channels, is_recovered } = frozen;
+    let FrozenShards { rooms, sessions, channels, schemas, is_recovered } = frozen;
     for bytes in channels {
         let part = ChannelPart::read(Format::Packed, bytes)
             .map_err(|error| format!("a channel can't be read: {error}"))?;
         let home = home_of(&part.name, shards.len());
         shards[usize::from(home)].thaw_channel(part);
     }
-    let sat = thaw_sessions(shards, sessions)?;
+    let mut schemas = match shards.first() {
+        Some(shard) => Schemas::read(schemas, &shard.env.node)?,
+        None => Schemas::default(),
+    };
+    let mut sat = thaw_sessions(shards, sessions)?;
+    let switches: Vec<_> = sat.iter_mut().map(|sat| std::mem::take(&mut sat.switches)).collect();
+    let keys: Vec<Place> = sat.iter().map(|sat| sat.sits.place).collect();
     let open = sat.iter().filter(|sat| sat.sits.is_open);
     let connections = open.map(|sat| (sat.sits.place.shard as u16, sat.sits.place.key())).collect();
     let places = sat.into_iter().map(|sat| (sat.before, sat.sits)).collect();
-    let seated = thaw_rooms(shards, rooms, &places)?;
+    let seated = thaw_rooms(shards, rooms, &places, &schemas)?;
     seat(shards, seated, &places);
+    if !schemas.is_empty() {
+        for (place, before) in keys.into_iter().zip(switches) {
+            let shard = &mut shards[place.shard as usize];
+            shard.switch_schemas(place.key(), before, &mut schemas)?;
+        }
+    }
     shards.iter_mut().for_each(|shard| shard.is_recovered = *is_recovered);
     Ok(Thawed { rooms: rooms.len(), sessions: sessions.len(), connections })
 }
@@ -86,6 +99,8 @@ struct Sat {
     number: usize,
     before: Place,
     sits: Sits,
+    /// The changes of schemas that its client has not confirmed.
+    switches: Vec<SwitchPart>,
 }
 
 /// Returns the sessions in the order in which they are frozen.
@@ -99,13 +114,14 @@ fn thaw_sessions(shards: &mut [Shard], sessions: &[Vec<u8>]) -> Result<Vec<Sat>,
     }
     let sat = on_each(shards, shares, |shard, share| {
         let thaw = |(number, bytes)| {
-            let part = SessionPart::read(Format::Packed, bytes).map_err(failed)?;
+            let mut part = SessionPart::read(Format::Packed, bytes).map_err(failed)?;
+            let switches = std::mem::take(&mut part.switches);
             let (before, is_open) = (part.place, part.connection.is_some());
             let of = part.number;
             let (key, address) =
                 shard.thaw_session(part).ok_or_else(|| format!("the session {of} is not valid"))?;
             let place = Place::new(shard.env.shard, key);
-            Ok(Sat { number, before, sits: Sits { place, is_open, address } })
+            Ok(Sat { number, before, sits: Sits { place, is_open, address }, switches })
         };
         share.into_iter().map(thaw).collect::<Result<Vec<_>, String>>()
     })?;
@@ -118,6 +134,7 @@ fn thaw_rooms(
     shards: &mut [Shard],
     rooms: &[Vec<u8>],
     places: &Places,
+    schemas: &Schemas,
 ) -> Result<Vec<Seated>, String> {
     let mut shares: Vec<Vec<RoomParts<'_>>> = shards.iter().map(|_| Vec::new()).collect();
     for bytes in rooms {
@@ -128,7 +145,7 @@ fn thaw_rooms(
     let made = on_each(shards, shares, |shard, share| {
         let make = |(frozen, hosted, members): RoomParts<'_>| {
             let (id, name) = (frozen.room_id().to_owned(), frozen.room_type().to_owned());
-            let made = shard.make_room(&frozen, hosted, members, places);
+            let made = shard.make_room(&frozen, hosted, members, places, schemas);
             made.map_err(|error| format!("room {id} of the type {name:?}: {error}"))
         };
         share.into_iter().map(make).collect::<Result<Vec<_>, String>>()

@@ -20,6 +20,7 @@ use crate::shard::Shard;
 use crate::shard::allowance::Allowance;
 use crate::shard::frames::Stay;
 use crate::shard::frozen::parts::{BeatPart, HostedPart, MemberPart, Place, time};
+use crate::shard::frozen::schemas::Schemas;
 use crate::shard::keys::{MemberKey, RoomKey, Seat, link};
 use crate::shard::rooms::link::{MemberLink, RemoteLink};
 use crate::shard::rooms::member::{Member, Members, Standing};
@@ -58,6 +59,7 @@ impl Shard {
         part: HostedPart,
         members: Vec<MemberPart>,
         places: &Places,
+        schemas: &Schemas,
     ) -> Result<MadeRoom, String> {
         let id = RoomId::parse(frozen.room_id()).ok_or("the id is not valid")?;
         let node = Arc::clone(&self.env.node);
@@ -72,6 +74,7 @@ impl Shard {
             let room_type = &node.room_types[usize::from(room_type)];
             is_journaled || journaled.is_some_and(|it| (it.journals)(room_type))
         };
+        let has_changed = schemas.has_changed(room_type);
         let (mut table, mut by_player) = (Members::new(), BTreeMap::new());
         let (mut places_of, mut behind) = (Vec::new(), Vec::new());
         for of in members {
@@ -79,7 +82,8 @@ impl Shard {
             let (place, number, player) = (sits.place, RoomNumber(of.number), of.player);
             let link_to = self.link_to(sits, number, is_journaled);
             let member = member(&of, link_to).ok_or("a member is not valid")?;
-            let is_behind = sits.is_open && (member.lagging || member.wants_snapshot);
+            let is_other = has_changed && member.format == Format::Packed;
+            let is_behind = sits.is_open && (member.lagging || member.wants_snapshot || is_other);
             let key = table.insert(member);
             behind.extend(is_behind.then_some(key));
             by_player.insert(player, key);

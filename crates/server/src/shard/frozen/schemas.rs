@@ -1,0 +1,208 @@
+//! The schemas by which clients speak to the process before.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use playfield_room::RoomType;
+use playfield_state::{Data, Format, Transcoder};
+use playfield_wire::RoomNumber;
+use playfield_wire::schema::{RoomSchema, SchemaError};
+
+use crate::node::Node;
+use crate::shard::Shard;
+use crate::shard::keys::ConnectionKey;
+use crate::shard::session::switches::{Earlier, Switch, Switches};
+
+/// A schema of a room type.
+#[derive(Clone, Data, Debug, PartialEq, Eq)]
+pub(super) struct SchemaPart {
+    room_type: String,
+    fingerprint: u64,
+    json: String,
+    /// The process spoke by it last.
+    is_last: bool,
+}
+
+impl From<&RoomType> for SchemaPart {
+    fn from(of: &RoomType) -> Self {
+        let RoomType { name, fingerprint, schema, .. } = of;
+        let (room_type, json) = (name.clone(), schema.to_string());
+        Self { room_type, fingerprint: *fingerprint, json, is_last: true }
+    }
+}
+
+impl From<&Earlier> for SchemaPart {
+    fn from(of: &Earlier) -> Self {
+        let Earlier { room_type, fingerprint, json, schema: _ } = of;
+        let (room_type, json) = (room_type.clone(), json.clone());
+        Self { room_type, fingerprint: *fingerprint, json, is_last: false }
+    }
+}
+
+/// A change of schema that the client of a session has not confirmed.
+#[derive(Data, Debug)]
+pub(super) struct SwitchPart {
+    at: u64,
+    room_type: String,
+    /// The fingerprint of the schema before.
+    from: u64,
+    rooms: Vec<u32>,
+}
+
+impl From<&Switch> for SwitchPart {
+    fn from(of: &Switch) -> Self {
+        let Switch { at, from, rooms, by: _ } = of;
+        let Earlier { room_type, fingerprint, .. } = &**from;
+        let rooms = rooms.iter().map(|room| room.0).collect();
+        Self { at: *at, room_type: room_type.clone(), from: *fingerprint, rooms }
+    }
+}
+
+/// The schemas by which clients speak, where they are others than those of this process.
+#[derive(Default)]
+pub(super) struct Schemas {
+    earlier: HashMap<(String, u64), Arc<Earlier>>,
+    /// The last one of the process before, by the room type's number here.
+    changed: BTreeMap<u16, Arc<Earlier>>,
+    transcoders: HashMap<(u16, u64, u64), Arc<Transcoder>>,
+}
+
+impl Schemas {
+    /// Reads what is frozen of schemas.
+    ///
+    /// # Errors
+    /// If one can't be read.
+    pub(super) fn read(frozen: &[Vec<u8>], node: &Node) -> Result<Self, String> {
+        let mut this = Self::default();
+        for bytes in frozen {
+            let part = SchemaPart::read(Format::Packed, bytes)
+                .map_err(|error| format!("a schema can't be read: {error}"))?;
+            let SchemaPart { room_type, fingerprint, json, is_last } = part;
+            let Some(number) = node.room_type(&room_type) else { continue };
+            let here = &node.room_types[usize::from(number)];
+            if is_last && here.fingerprint == fingerprint {
+                continue;
+            }
+            let schema = read_schema(&room_type, &json)?;
+            let of = (room_type.clone(), fingerprint);
+            let earlier = Arc::new(Earlier { room_type, fingerprint, json, schema });
+            if is_last {
+                this.changed.insert(number, Arc::clone(&earlier));
+            }
+            this.earlier.insert(of, earlier);
+        }
+        Ok(this)
+    }
+
+    /// Returns whether the process before spoke by another schema of a room type.
+    pub(super) fn has_changed(&self, room_type: u16) -> bool {
+        self.changed.contains_key(&room_type)
+    }
+
+    /// Returns whether all clients speak as this process does.
+    pub(super) fn is_empty(&self) -> bool {
+        self.earlier.is_empty()
+    }
+
+    /// Converts messages by an earlier schema to the `next` one, or to that of this process.
+    fn transcoder(
+        &mut self,
+        node: &Node,
+        room_type: u16,
+        from: &Earlier,
+        next: Option<&Earlier>,
+    ) -> Result<Arc<Transcoder>, String> {
+        let here = &node.room_types[usize::from(room_type)];
+        let to = next.map_or(here.fingerprint, |next| next.fingerprint);
+        let of = (room_type, from.fingerprint, to);
+        if let Some(known) = self.transcoders.get(&of) {
+            return Ok(Arc::clone(known));
+        }
+        let made = match next {
+            Some(next) => Transcoder::new(&next.schema, &from.schema),
+            None => Transcoder::new(&read_schema(&here.name, &here.schema)?, &from.schema),
+        };
+        let made = Arc::new(made.map_err(|error| {
+            let name = &here.name;
+            format!("room type {name:?}: its clients speak by the schema of this process: {error}")
+        })?);
+        self.transcoders.insert(of, Arc::clone(&made));
+        Ok(made)
+    }
+}
+
+fn read_schema(room_type: &str, json: &str) -> Result<RoomSchema, String> {
+    let read = RoomSchema::from_json(json.as_bytes());
+    read.map_err(|error: SchemaError| format!("the schema of room type {room_type:?}: {error}"))
+}
+
+impl Shard {
+    /// The schemas of the types of these rooms, and those by which clients of sessions speak.
+    pub(super) fn schema_parts(&self) -> Vec<SchemaPart> {
+        let mut parts: BTreeMap<(String, u64), SchemaPart> = BTreeMap::new();
+        let mut add = |part: SchemaPart| {
+            let of = (part.room_type.clone(), part.fingerprint);
+            let known = parts.entry(of).or_insert_with(|| part.clone());
+            known.is_last |= part.is_last;
+        };
+        for session in self.sessions.keys().filter_map(|key| self.sessions.get(key)) {
+            let switches = session.extras().and_then(|extras| extras.switches.as_deref());
+            let all = switches.into_iter().flat_map(Switches::iter);
+            all.for_each(|switch| add((&*switch.from).into()));
+        }
+        let rooms = self.host.rooms.keys();
+        let types = rooms.into_iter().filter_map(|key| Some(self.host.rooms.get(key)?.room_type));
+        let types: std::collections::BTreeSet<u16> = types.collect();
+        types.iter().for_each(|of| add((&self.env.node.room_types[usize::from(*of)]).into()));
+        parts.into_values().collect()
+    }
+
+    /// Tells the client of a session the schemas by which this process speaks in its rooms, if the
+    /// process before spoke by others. `before` is what it had not confirmed there.
+    ///
+    /// # Errors
+    /// The place where a schema does not fit the one before.
+    pub(super) fn switch_schemas(
+        &mut self,
+        key: ConnectionKey,
+        before: Vec<SwitchPart>,
+        schemas: &mut Schemas,
+    ) -> Result<(), String> {
+        let node = Arc::clone(&self.env.node);
+        let format = self.links.get(key).map(|connection| connection.dialect.format);
+        let Some(session) = self.sessions.get(key) else { return Ok(()) };
+        if format != Some(Format::Packed) {
+            return Ok(());
+        }
+        let mut of_types: BTreeMap<u16, Vec<RoomNumber>> = BTreeMap::new();
+        for room in &session.rooms {
+            if let Some(place) = node.directory.find(room.id) {
+                of_types.entry(place.room_type).or_default().push(room.number);
+            }
+        }
+        let mut all: Vec<(u64, u16, Arc<Earlier>, Vec<RoomNumber>)> = Vec::new();
+        for SwitchPart { at, room_type, from, rooms } in before {
+            let Some(number) = node.room_type(&room_type) else { continue };
+            let from = schemas.earlier.get(&(room_type, from)).ok_or("a schema is missing")?;
+            all.push((at, number, Arc::clone(from), rooms.into_iter().map(RoomNumber).collect()));
+        }
+        for (room_type, from) in &schemas.changed {
+            let Some(rooms) = of_types.remove(room_type) else { continue };
+            let at = outlet!(self).switch(key, *room_type, &rooms);
+            all.push((at, *room_type, Arc::clone(from), rooms));
+        }
+        let mut switches = Vec::new();
+        for (index, (at, room_type, from, rooms)) in all.iter().enumerate() {
+            let next = all[index + 1..].iter().find(|(_, of, ..)| of == room_type);
+            let next = next.map(|(_, _, next, _)| &**next);
+            let by = schemas.transcoder(&node, *room_type, from, next)?;
+            switches.push(Switch { at: *at, from: Arc::clone(from), rooms: rooms.clone(), by });
+        }
+        if let (Some(session), Some(switches)) =
+            (self.sessions.get_mut(key), Switches::new(switches))
+        {
+            session.extras_mut().switches = Some(switches);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,156 @@
+//! Clients that speak an earlier schema of a room type than this process, which has taken over.
+//!
+//! Such a client is sent this process's `schema`. Until it confirms that, what it sends is by the
+//! earlier one, and is converted.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use playfield_state::Transcoder;
+use playfield_wire::message::MessageRef;
+use playfield_wire::schema::RoomSchema;
+use playfield_wire::{DecodeError, RoomNumber};
+
+use crate::shard::keys::ConnectionKey;
+use crate::shard::session::outlet::Outlet;
+use crate::shard::session::{Session, SessionRoom};
+
+/// A schema that a process before this one has spoken.
+#[derive(Debug)]
+pub(crate) struct Earlier {
+    pub(crate) room_type: String,
+    pub(crate) fingerprint: u64,
+    pub(crate) json: String,
+    pub(crate) schema: RoomSchema,
+}
+
+/// A change of the schema of a room type, which the client has not confirmed.
+#[derive(Debug)]
+pub(crate) struct Switch {
+    /// The number of the `schema` among the counted messages of the session; 0 if the session ends
+    /// with its connection.
+    pub(crate) at: u64,
+    pub(crate) from: Arc<Earlier>,
+    /// The rooms of the type in which the session was then.
+    pub(crate) rooms: Vec<RoomNumber>,
+    /// Converts messages to the next schema of the type.
+    pub(crate) by: Arc<Transcoder>,
+}
+
+/// The changes that the client has not confirmed, oldest first.
+#[derive(Debug)]
+pub(crate) struct Switches(Vec<Switch>);
+
+/// The number and the payload of a message.
+pub(in crate::shard) type Converted<'a> = (u32, Cow<'a, [u8]>);
+
+impl Switches {
+    pub(crate) fn new(switches: Vec<Switch>) -> Option<Box<Self>> {
+        (!switches.is_empty()).then(|| Box::new(Self(switches)))
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Switch> {
+        self.0.iter()
+    }
+
+    /// A message to a room, as this process reads it: its number and its payload. `None` if the
+    /// client speaks this process's schema there.
+    fn convert<'a>(
+        &self,
+        room: RoomNumber,
+        number: u32,
+        payload: &'a [u8],
+    ) -> Option<Result<Converted<'a>, DecodeError>> {
+        let mut switches = self.0.iter().filter(|of| of.rooms.contains(&room)).peekable();
+        switches.peek()?;
+        Some(switches.try_fold((number, Cow::Borrowed(payload)), |(number, payload), switch| {
+            let mut converted = Vec::new();
+            let number = switch.by.message(number, &payload, &mut converted)?;
+            Ok((number, converted.into()))
+        }))
+    }
+}
+
+impl Session {
+    /// The options of a new room, as this process reads them, if the client speaks an earlier
+    /// schema of the room type.
+    pub(in crate::shard) fn converted_options<'a>(
+        &self,
+        room_type: &str,
+        options: &'a [u8],
+    ) -> Option<Result<Cow<'a, [u8]>, DecodeError>> {
+        let switches = self.extras()?.switches.as_deref()?;
+        let mut switches = switches.0.iter().filter(|of| of.from.room_type == room_type).peekable();
+        switches.peek()?;
+        Some(switches.try_fold(Cow::Borrowed(options), |options, switch| {
+            let mut converted = Vec::new();
+            switch.by.options(&options, &mut converted)?;
+            Ok(converted.into())
+        }))
+    }
+
+    /// A message to a room, as this process reads it, if the client speaks an earlier schema there.
+    #[inline]
+    pub(in crate::shard) fn converted<'a>(
+        &self,
+        room: RoomNumber,
+        message: &MessageRef<'_>,
+        payload: &'a [u8],
+    ) -> Option<Result<Converted<'a>, DecodeError>> {
+        let switches = self.extras()?.switches.as_deref()?;
+        match message {
+            MessageRef::Index(number) => switches.convert(room, *number, payload),
+            MessageRef::Name(_) => None,
+        }
+    }
+
+    /// Returns whether a `schema` is among the counted messages after these that are lost: the
+    /// client could not read what follows.
+    pub(in crate::shard) fn has_lost_schema(&self, received: u64, gone: u64) -> bool {
+        let switches = self.extras().and_then(|extras| extras.switches.as_deref());
+        let is_lost = |switch: &Switch| (received + 1..=gone).contains(&switch.at);
+        switches.is_some_and(|switches| switches.iter().any(is_lost))
+    }
+
+    /// The client has handled this many counted messages, and speaks by the schemas among them.
+    pub(in crate::shard) fn has_handled(&mut self, received: u64) {
+        self.keep_switches(|switches| switches.retain(|switch| switch.at > received));
+    }
+
+    fn keep_switches(&mut self, keep: impl FnOnce(&mut Vec<Switch>)) {
+        let Some(extras) = self.extras.as_deref_mut() else { return };
+        if let Some(switches) = extras.switches.as_deref_mut() {
+            keep(&mut switches.0);
+            if switches.0.is_empty() {
+                extras.switches = None;
+            }
+        }
+    }
+}
+
+impl Outlet<'_> {
+    /// The client of a session that ends with its connection has handled one `schema` more.
+    pub(in crate::shard) fn has_handled_schema(&mut self, key: ConnectionKey) {
+        if let Some(session) = self.sessions.get_mut(key) {
+            session.keep_switches(|switches| drop(switches.remove(0)));
+        }
+    }
+
+    /// Tells a client the schema of a room type, by which all that follows for these rooms is, and
+    /// which begins with their snapshots. Returns the number of that message.
+    pub(in crate::shard) fn switch(
+        &mut self,
+        key: ConnectionKey,
+        room_type: u16,
+        rooms: &[RoomNumber],
+    ) -> u64 {
+        self.send_schema(key, None, room_type);
+        let Some(session) = self.sessions.get_mut(key) else { return 0 };
+        let Some(resumption) = &session.resumption else { return 0 };
+        let at = resumption.log.sent();
+        let is_of = |room: &&mut SessionRoom| rooms.contains(&room.number);
+        // A client that comes back gets the rest of the room behind the schema.
+        session.rooms.iter_mut().filter(is_of).for_each(|room| room.joined_at = at);
+        at
+    }
+}

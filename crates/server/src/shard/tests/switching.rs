@@ -1,0 +1,392 @@
+//! The law of switching: rooms go on in builds with other schemas, whatever is under way. Each
+//! message runs what the client meant, once and in order, and each copy is what the room is.
+
+use std::collections::VecDeque;
+
+use playfield_room::RoomType;
+use playfield_state::{DynamicMirror, PlayerId};
+use playfield_wire::client::{self, ClientMessage, Hello, Resume, ResumeRoom};
+use playfield_wire::framing::PREAMBLE;
+use playfield_wire::message::MessageRef;
+use playfield_wire::reader::Reader;
+use playfield_wire::schema::RoomSchema;
+use playfield_wire::server::{self, ServerMessage};
+use playfield_wire::writer::put_varint;
+use playfield_wire::{Format, RequestNumber, RoomNumber};
+use proptest::prelude::*;
+use proptest::test_runner::Config;
+
+use super::laws::config;
+use super::speech::encoded;
+use super::world::{Client, World};
+
+const PACKED: Format = Format::Packed;
+const NAME: &str = "switching";
+
+/// The room type of a build: what is new is in front.
+macro_rules! build {
+    ($build:ident, [$($new:ident $message:ident $event:ident),*]) => {
+        mod $build {
+            use playfield_room::{Context, Handle, Message, Player, Result, Room, room};
+            use playfield_state::{Data, State};
+
+            #[derive(State, Default)]
+            pub(super) struct Ledger {
+                $($new: u8,)*
+                sum: u64,
+            }
+
+            #[derive(Message)]
+            #[reply(Sum)]
+            pub(super) struct Add {
+                $($new: Option<u8>,)*
+                number: u32,
+            }
+
+            #[derive(Data)]
+            pub(super) struct Sum {
+                $($new: u8,)*
+                number: u32,
+            }
+
+            #[derive(Message)]
+            pub(super) struct Added {
+                $($new: u8,)*
+                number: u32,
+            }
+
+            $(
+                #[derive(Message)]
+                pub(super) struct $message;
+
+                impl Handle<$message> for Ledger {
+                    fn handle(&mut self, _: $message, _: &Player, _: &mut Context<Self>) -> Result<()> {
+                        self.sum = 0;
+                        Ok(())
+                    }
+                }
+
+                #[derive(Message)]
+                pub(super) struct $event;
+            )*
+
+            #[room(messages($($message,)* Add), events($($event,)* Added), sync_hz = 50, empty_ms = 60_000)]
+            impl Room for Ledger {}
+
+            impl Handle<Add> for Ledger {
+                fn handle(&mut self, add: Add, _: &Player, cx: &mut Context<Self>) -> Result<Sum> {
+                    let number = add.number;
+                    self.sum += u64::from(number);
+                    cx.emit(&Added { $($new: 7,)* number });
+                    Ok(Sum { $($new: 7,)* number })
+                }
+            }
+        }
+    };
+}
+
+build!(first, []);
+build!(second, [one ResetOne WasOne]);
+build!(third, [two ResetTwo WasTwo, one ResetOne WasOne]);
+
+/// The builds are numbered by what they have in front.
+const BUILDS: usize = 3;
+
+/// The room type of a build.
+pub(super) fn room_type(build: usize) -> RoomType {
+    match build {
+        0 => RoomType::of::<first::Ledger>(NAME),
+        1 => RoomType::of::<second::Ledger>(NAME),
+        _ => RoomType::of::<third::Ledger>(NAME),
+    }
+}
+
+fn schema(build: usize) -> RoomSchema {
+    RoomSchema::from_json(room_type(build).schema.as_bytes()).unwrap()
+}
+
+/// A number behind what a build has in front of it.
+fn number(build: usize, payload: &[u8]) -> u32 {
+    let mut reader = Reader::new(&payload[build..]);
+    let number = reader.varint_u32().unwrap();
+    assert!(reader.is_empty() && payload[..build].iter().all(|byte| *byte == 7));
+    number
+}
+
+#[derive(Clone, Debug)]
+enum Step {
+    Add {
+        seat: usize,
+    },
+    /// So many bytes of what the client has written arrive.
+    Send {
+        seat: usize,
+        bytes: usize,
+    },
+    /// The client handles what has arrived.
+    Hear {
+        seat: usize,
+    },
+    Wait {
+        ms: u64,
+    },
+    /// A process of the next build, or the same, takes over.
+    Replace {
+        is_next: bool,
+        shards: usize,
+        passes: bool,
+    },
+    Return {
+        seat: usize,
+    },
+}
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let seat = || 0..2_usize;
+    let step = prop_oneof![
+        6 => seat().prop_map(|seat| Step::Add { seat }),
+        4 => (seat(), 1..60_usize).prop_map(|(seat, bytes)| Step::Send { seat, bytes }),
+        3 => seat().prop_map(|seat| Step::Hear { seat }),
+        2 => (1..60_u64).prop_map(|ms| Step::Wait { ms }),
+        2 => (any::<bool>(), 1..4_usize, any::<bool>())
+            .prop_map(|(is_next, shards, passes)| Step::Replace { is_next, shards, passes }),
+        2 => seat().prop_map(|seat| Step::Return { seat }),
+    ];
+    proptest::collection::vec(step, 1..60)
+}
+
+/// A client, and what it knows.
+struct Seat {
+    client: Option<Client>,
+    is_kept: bool,
+    /// The build by which it reads and writes.
+    build: usize,
+    token: Vec<u8>,
+    received: u64,
+    sent: u64,
+    /// The numbers that it has added and that are not confirmed, with their counts. A join has none.
+    log: VecDeque<(u64, u32)>,
+    /// Bytes that did not arrive yet.
+    out: Vec<u8>,
+    added: u32,
+    answered: u32,
+    heard: u64,
+    room: RoomNumber,
+    player: PlayerId,
+    epoch: u64,
+    version: u64,
+    copy: Option<DynamicMirror>,
+}
+
+impl Seat {
+    fn enter(world: &mut World, shard: usize, is_kept: bool) -> Self {
+        let mut seat = Self {
+            client: None,
+            is_kept,
+            build: 0,
+            token: Vec::new(),
+            received: 0,
+            sent: 1,
+            log: VecDeque::new(),
+            out: Vec::new(),
+            added: 0,
+            answered: 0,
+            heard: 0,
+            room: RoomNumber(0),
+            player: PlayerId(0),
+            epoch: 0,
+            version: 0,
+            copy: None,
+        };
+        seat.connect(world, shard);
+        let join = client::JoinOrCreate {
+            request: RequestNumber(1_000_000),
+            room_type: NAME.into(),
+            key: Some("one".into()),
+            options: &[],
+        };
+        seat.write(world, &ClientMessage::JoinOrCreate(join));
+        seat.send(world, usize::MAX);
+        world.wait(60);
+        seat.hear(world);
+        assert!(seat.copy.is_some(), "it is in the room");
+        seat
+    }
+
+    fn connect(&mut self, world: &mut World, shard: usize) {
+        let client = world.connect(shard);
+        self.client = Some(client);
+        world.bytes(client, &PREAMBLE);
+        let version = if self.copy.is_some() { self.version } else { 0 };
+        let copy = ResumeRoom { room: self.room, epoch: self.epoch, version };
+        let resume =
+            Resume { token: self.token.clone().into(), received: self.received, rooms: vec![copy] };
+        let resume = (!self.token.is_empty()).then_some(resume);
+        let hello = Hello { resumable: self.is_kept, resume, ..Hello::new(PACKED) };
+        world.say(client, &encoded(PACKED, &ClientMessage::Hello(hello)));
+        self.hear(world);
+    }
+
+    fn write(&mut self, world: &World, message: &ClientMessage<'_>) {
+        if let Some(client) = self.client {
+            self.out.extend(world.framed(client, &encoded(PACKED, message)));
+        }
+    }
+
+    /// Writes a message by the build that the client reads by.
+    fn write_add(&mut self, world: &World, added: u32) {
+        let mut payload = vec![0; self.build];
+        put_varint(&mut payload, added.into());
+        self.write(
+            world,
+            &ClientMessage::Request(client::Request {
+                room: self.room,
+                request: RequestNumber(added),
+                message: MessageRef::Index(self.build as u32),
+                payload: &payload,
+            }),
+        );
+    }
+
+    fn add(&mut self, world: &World) {
+        self.added += 1;
+        self.sent += 1;
+        self.log.push_back((self.sent, self.added));
+        self.write_add(world, self.added);
+    }
+
+    fn send(&mut self, world: &mut World, bytes: usize) {
+        let Some(client) = self.client else { return };
+        let rest = self.out.split_off(bytes.min(self.out.len()));
+        let sent = std::mem::replace(&mut self.out, rest);
+        world.bytes(client, &sent);
+    }
+
+    fn lose(&mut self) {
+        self.client = None;
+        self.out.clear();
+    }
+
+    fn hear(&mut self, world: &mut World) {
+        let Some(client) = self.client else { return };
+        for body in world.bodies(client) {
+            let message = ServerMessage::decode(PACKED, &body).unwrap();
+            self.received += u64::from(message.is_counted() && self.is_kept);
+            self.handle(world, message);
+        }
+    }
+
+    fn handle(&mut self, world: &World, message: ServerMessage<'_>) {
+        match message {
+            ServerMessage::Welcome(server::Welcome { resume, resumed, .. }) => {
+                self.token = resume.into_owned();
+                let Some(resumed) = resumed else { return };
+                assert!(resumed.lost.is_empty());
+                self.log.retain(|(count, _)| *count > resumed.received);
+                for (_, added) in self.log.clone() {
+                    self.write_add(world, added);
+                }
+            }
+            ServerMessage::Joined(joined) => {
+                (self.room, self.player) = (joined.room, PlayerId(joined.player));
+                self.epoch = joined.epoch;
+            }
+            ServerMessage::Schema(server::Schema { request: None, room_type, schema: of }) => {
+                assert_eq!(room_type, NAME);
+                let is_it = |build: &usize| schema(*build) == RoomSchema::from_json(&of).unwrap();
+                let build = (0..BUILDS).find(is_it).unwrap();
+                assert!(build > self.build, "{build} after {}", self.build);
+                (self.build, self.copy) = (build, None);
+                let received = self.received;
+                self.write(world, &ClientMessage::Ack(client::Ack { received }));
+            }
+            ServerMessage::Snapshot(server::Snapshot { version, body, .. }) => {
+                let mut copy = DynamicMirror::new(&schema(self.build).state, self.player).unwrap();
+                copy.snapshot(&body).unwrap();
+                (self.copy, self.version) = (Some(copy), version);
+            }
+            ServerMessage::Patch(server::Patch { base, version, body, .. }) => {
+                // One that comes between the schema and the snapshot is passed over.
+                if let Some(copy) = &mut self.copy {
+                    assert_eq!(base, self.version);
+                    copy.patch(&body).unwrap();
+                    self.version = version;
+                }
+            }
+            ServerMessage::Check(server::Check { version, digest, .. }) => {
+                if let Some(copy) = self.copy.as_ref().filter(|_| version == self.version) {
+                    assert_eq!(copy.digest(), digest);
+                }
+            }
+            ServerMessage::Event(server::Event { sequence, message, payload, .. }) => {
+                self.heard += 1;
+                assert_eq!(sequence, self.heard);
+                assert_eq!(message, MessageRef::Index(self.build as u32));
+                number(self.build, &payload);
+            }
+            ServerMessage::Reply(server::Reply { request, payload }) => {
+                self.answered += 1;
+                assert_eq!(number(self.build, &payload), self.answered);
+                assert_eq!(request.0, self.answered, "each is executed once, in order");
+            }
+            ServerMessage::Ack(server::Ack { received }) => {
+                self.log.retain(|(count, _)| *count > received);
+            }
+            ServerMessage::Ping(_) => {}
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+/// Plays the steps, and then lets all arrive.
+fn play(steps: &[Step], is_kept: bool) {
+    let mut world = World::new(2, &[]);
+    let mut seats = [0, 1].map(|shard| Seat::enter(&mut world, shard, is_kept));
+    for step in steps {
+        match *step {
+            Step::Add { seat } => seats[seat].add(&world),
+            Step::Send { seat, bytes } => seats[seat].send(&mut world, bytes),
+            Step::Hear { seat } => seats[seat].hear(&mut world),
+            Step::Wait { ms } => world.wait(ms),
+            Step::Replace { is_next, shards, passes } => {
+                world.build = (world.build + usize::from(is_next)).min(BUILDS - 1);
+                let open = world.replace(shards.max(2), passes || !is_kept);
+                let is_lost = |seat: &&mut Seat| seat.client.is_some_and(|of| !open.contains(&of));
+                for seat in seats.iter_mut().filter(is_lost) {
+                    assert!(is_kept);
+                    seat.lose();
+                }
+            }
+            Step::Return { seat } => {
+                if seats[seat].client.is_none() {
+                    seats[seat].connect(&mut world, 0);
+                }
+            }
+        }
+    }
+    for _ in 0..3 {
+        for seat in &mut seats {
+            if seat.client.is_none() {
+                seat.connect(&mut world, 1);
+            }
+            seat.send(&mut world, usize::MAX);
+        }
+        world.wait(60);
+        seats.iter_mut().for_each(|seat| seat.hear(&mut world));
+    }
+    let added: u64 = seats.iter().map(|seat| u64::from(seat.added)).sum();
+    let sum: u64 = seats.iter().flat_map(|seat| 1..=u64::from(seat.added)).sum();
+    for seat in &seats {
+        assert_eq!((seat.build, seat.answered, seat.heard), (world.build, seat.added, added));
+        assert_eq!(seat.copy.as_ref().unwrap().state()["sum"], sum);
+    }
+}
+
+proptest! {
+    #![proptest_config(Config { max_shrink_iters: 200, ..config(150) })]
+
+    #[test]
+    fn messages_run_what_was_meant_in_whatever_build(steps in steps(), is_kept in any::<bool>()) {
+        play(&steps, is_kept);
+    }
+}
