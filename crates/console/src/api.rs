@@ -45,6 +45,19 @@ const TEXT_BYTES_MAX: usize = 500;
 pub(crate) async fn answer(path: &str, request: &Request, node: &NodeHandle) -> Response {
     let parts: Vec<&str> = path.split('/').collect();
     let answered = match (request.method(), parts.as_slice()) {
+        ("GET", ["recordings", file, room, "frames"]) => {
+            recordings::frames([file, room], request, node).await
+        }
+        (method, parts) => value(method, parts, request, node).await.map(|it| it.to_string()),
+    };
+    match answered {
+        Ok(json) => request::json(StatusCode::OK, json),
+        Err(refusal) => refusal.into(),
+    }
+}
+
+async fn value(method: &str, parts: &[&str], request: &Request, node: &NodeHandle) -> Answered {
+    match (method, parts) {
         ("GET", ["node"]) => Ok(overview(node)),
         ("GET", ["rooms"]) => rooms(request, node).await,
         ("GET", ["players"]) => players(request, node).await,
@@ -53,9 +66,6 @@ pub(crate) async fn answer(path: &str, request: &Request, node: &NodeHandle) -> 
         ("GET", ["types", name]) => schema(name, node),
         ("GET", ["recordings"]) => recordings::list(request, node).await,
         ("GET", ["recordings", file, room]) => recordings::facts([file, room], node).await,
-        ("GET", ["recordings", file, room, "frames"]) => {
-            recordings::frames([file, room], request, node).await
-        }
         ("GET", ["recordings", file, room, "search"]) => {
             recordings::search([file, room], request, node).await
         }
@@ -65,11 +75,7 @@ pub(crate) async fn answer(path: &str, request: &Request, node: &NodeHandle) -> 
         }
         ("POST", ["users", user, action]) => moderate(user, action, request, node),
         ("POST", ["rooms", id, action]) => act(id, action, request, node).await,
-        _ => Err(Refusal(404, format!("the console has no {} /api/{path}", request.method()))),
-    };
-    match answered {
-        Ok(value) => request::json(StatusCode::OK, &value),
-        Err(refusal) => refusal.into(),
+        _ => Err(Refusal(404, format!("the console has no {method} /api/{}", parts.join("/")))),
     }
 }
 

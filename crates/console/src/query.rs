@@ -30,7 +30,7 @@ impl From<playfield_room::Error> for Refusal {
 
 impl From<Refusal> for Response {
     fn from(Refusal(status, text): Refusal) -> Self {
-        request::json(request::status_of(status), &serde_json::json!({ "error": text }))
+        request::json(request::status_of(status), serde_json::json!({ "error": text }).to_string())
     }
 }
 

@@ -27,7 +27,8 @@ use crate::shown::seat;
 const LISTED_MAX: usize = 100;
 /// The most frames in an answer.
 const FRAMES_MAX: usize = 1_000;
-/// About how many bytes an answer has beside the state at its begin.
+/// About how many bytes an answer has before the moment, and how many after it, beside the state at
+/// its begin.
 const FRAMES_BYTES: usize = 1 << 20;
 /// The most inputs before a moment with which an answer begins.
 const BEFORE_MAX: usize = 200;
@@ -63,7 +64,12 @@ pub(crate) async fn facts(source: [&str; 2], node: &NodeHandle) -> Answered {
     }))
 }
 
-pub(crate) async fn frames(source: [&str; 2], request: &Request, node: &NodeHandle) -> Answered {
+/// The answer as text: it may be large, so nothing is left to do on the thread that serves.
+pub(crate) async fn frames(
+    source: [&str; 2],
+    request: &Request,
+    node: &NodeHandle,
+) -> Result<String, Refusal> {
     let moment = moment(request)?;
     let before = number(request, "before", 0, BEFORE_MAX)? as u64;
     let viewer = player(request, "as")?;
@@ -71,10 +77,8 @@ pub(crate) async fn frames(source: [&str; 2], request: &Request, node: &NodeHand
     let every = number(request, "every_ms", 0, EVERY_MS_MAX)?;
     let every = Duration::from_millis(every as u64);
     let of = ExcerptOf { moment, before, viewer, frames, every, bytes: FRAMES_BYTES };
-    let operator = node.operator();
-    let excerpt = operator.excerpt(named(source)?, of).await?;
-    let schema = operator.schemas().find(|(name, _)| *name == excerpt.room_type);
-    Ok(excerpted(&excerpt, schema.map_or("", |(_, schema)| schema)))
+    let shown = |excerpt: &_, schema: &_| excerpted(excerpt, schema).to_string();
+    Ok(node.operator().excerpt(named(source)?, of, shown).await?)
 }
 
 pub(crate) async fn search(source: [&str; 2], request: &Request, node: &NodeHandle) -> Answered {

@@ -49,9 +49,9 @@ impl Request {
 }
 
 /// An answer that is JSON.
-pub(crate) fn json(status: StatusCode, json: &serde_json::Value) -> Response {
+pub(crate) fn json(status: StatusCode, json: String) -> Response {
     let content_type = HeaderValue::from_static("application/json");
-    (status, [(CONTENT_TYPE, content_type)], Body::from(json.to_string())).into_response()
+    (status, [(CONTENT_TYPE, content_type)], Body::from(json)).into_response()
 }
 
 /// An answer that is text for people.

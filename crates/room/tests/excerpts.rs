@@ -211,7 +211,36 @@ fn frames_of_a_time_have_many_inputs() {
     let excerpt = Excerpt::run(&recording, &counters(), &before, &mut || false).unwrap();
     assert_eq!(excerpt.frames.len(), 3);
     let few = ExcerptOf { bytes: 0, ..before };
-    assert_eq!(run(&recording, &counters(), &few).frames.len(), 3);
+    let excerpt = run(&recording, &counters(), &few);
+    assert_eq!(excerpt.frames.len(), 1, "the input that leads to the moment");
+    assert_eq!(excerpt.frames[0].position.inputs, excerpt.inputs);
+}
+
+#[test]
+fn what_leads_to_a_moment_is_not_larger_than_it_may_be() {
+    let bytes = counted(Duration::from_secs(2));
+    let recording = Recording::read(&bytes).unwrap();
+    let last = recording.last().unwrap().inputs;
+    let whole = ExcerptOf { before: 200, frames: 0, viewer: Some(PlayerId(1)), ..of(last) };
+    let few = ExcerptOf { bytes: 1_000, ..whole };
+    let (whole, few) = (run(&recording, &counters(), &whole), run(&recording, &counters(), &few));
+    assert_eq!(whole.frames.len(), 200);
+    // A frame counts for 100 bytes at least.
+    assert!((1..=10).contains(&few.frames.len()), "{} frames", few.frames.len());
+    let begin = few.begin.as_ref().unwrap();
+    let first = whole.frames.len() - few.frames.len();
+    assert_eq!(begin.position, whole.frames[first - 1].position);
+    let (mut state, mut view) =
+        (whole.begin.as_ref().unwrap().state.clone(), whole.begin.as_ref().unwrap().view.clone());
+    for frame in &whole.frames[..first] {
+        apply(&mut state, &frame.changes);
+        apply(&mut view, &frame.view_changes);
+    }
+    assert_eq!((&begin.state, &begin.view), (&state, &view));
+    assert_eq!(begin.players.len(), 1);
+    for (frame, same) in few.frames.iter().zip(&whole.frames[first..]) {
+        assert_eq!((frame.position, &frame.changes), (same.position, &same.changes));
+    }
 }
 
 #[test]

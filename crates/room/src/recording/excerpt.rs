@@ -19,7 +19,8 @@ const MESSAGES_MAX: usize = 200;
 pub struct ExcerptOf {
     /// The moment that is looked at.
     pub moment: Moment,
-    /// The number of inputs before it with which the excerpt begins.
+    /// The number of inputs before it with which the excerpt begins. It begins later if these
+    /// change more than `bytes`.
     pub before: u64,
     /// The player whose view is wanted, and what this player was sent.
     pub viewer: Option<PlayerId>,
@@ -27,7 +28,8 @@ pub struct ExcerptOf {
     pub frames: usize,
     /// The time from one frame to the next; zero for a frame with each input.
     pub every: Duration,
-    /// About how large it may become after the moment: the bytes of all changes and payloads.
+    /// About how large it may become before the moment, and how large after it: the bytes of all
+    /// changes and payloads. One frame of each may be larger.
     pub bytes: usize,
 }
 
@@ -126,14 +128,23 @@ impl Excerpt {
             is_verified: false,
             is_other_type: !playback.is_comparable(),
         };
-        let mut left = of.frames;
+        let (mut left, mut is_behind) = (of.frames, false);
         while this.begin.is_some() {
-            // The inputs up to the moment are whole.
             if playback.position().inputs >= inputs {
+                if !is_behind {
+                    (is_behind, taker.bytes) = (true, 0);
+                }
                 if left == 0 || taker.bytes >= of.bytes || !has_time() {
                     break;
                 }
                 left -= 1;
+            } else if taker.bytes >= of.bytes {
+                // The inputs up to the moment are whole, so what is too much is left out at the
+                // begin.
+                this.begin = Some(taker.begin(&mut playback)?);
+                this.frames.clear();
+                this.requests.clone_from(&playback.requests);
+                taker.bytes = 0;
             }
             let Some(frame) = taker.frame(&mut playback)? else { break };
             this.frames.push(frame);
@@ -195,16 +206,22 @@ impl Taker {
             position: playback.position(),
             state: self.state.clone(),
             view: self.view.clone(),
-            players: self.others(playback).unwrap_or_default(),
+            players: self.seated(playback),
             differs: false,
         })
     }
 
+    fn seated(&mut self, playback: &mut Playback<'_>) -> Vec<Player> {
+        let players = playback.players();
+        self.seats = players.iter().map(|player| (player.id, player.is_connected)).collect();
+        players
+    }
+
     /// The players, if they are others than before, or others are connected.
     fn others(&mut self, playback: &mut Playback<'_>) -> Option<Vec<Player>> {
-        let players = playback.players();
-        let seats: Vec<_> = players.iter().map(|player| (player.id, player.is_connected)).collect();
-        (seats != std::mem::replace(&mut self.seats, seats.clone())).then_some(players)
+        let before = std::mem::take(&mut self.seats);
+        let players = self.seated(playback);
+        (self.seats != before).then_some(players)
     }
 
     /// The next frame; `None` at the end.

@@ -97,16 +97,24 @@ impl Operator<'_> {
     }
 
     /// A part of a recording, which runs again in this build, beside the shards: from the last
-    /// keyframe before it, and for a second at most after its begin.
+    /// keyframe before it, and for a second at most after its begin. What `shown` makes of it, with
+    /// the schema of the room's type, is made there, too: an excerpt may be large.
     ///
     /// # Errors
     /// `refused` if there can be no recordings, or the node has no such room type; `room_not_found`
     /// if there is no such recording, `bad_payload` if it can't be read or can't go on in this
     /// build, `busy` if others are replayed for 5 s, or `shutting_down`.
-    pub async fn excerpt(&self, source: RecordingSource, of: ExcerptOf) -> Result<Excerpt> {
+    pub async fn excerpt<T: Send + 'static>(
+        &self,
+        source: RecordingSource,
+        of: ExcerptOf,
+        shown: impl FnOnce(&Excerpt, &str) -> T + Send + 'static,
+    ) -> Result<T> {
         self.replayed(source, move |recording, room_type, _| {
             let began = Instant::now();
-            Excerpt::run(recording, room_type, &of, &mut || began.elapsed() < FRAMES_WITHIN)
+            let has_time = &mut || began.elapsed() < FRAMES_WITHIN;
+            let excerpt = Excerpt::run(recording, room_type, &of, has_time)?;
+            Ok(shown(&excerpt, &room_type.schema))
         })
         .await
     }
