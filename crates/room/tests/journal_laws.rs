@@ -125,13 +125,17 @@ fn check_parts(files: &[Vec<u8>]) -> Result<(), TestCaseError> {
     prop_assert_eq!(journal.rooms().count(), list.rooms().count());
     for ((_, of), (_, listed)) in journal.rooms().zip(list.rooms()) {
         prop_assert_eq!(of.glance(), listed.glance());
-        let one = read_part(files, JournalPart::Room(&of.about().room_id));
+        let one = read_part(files, JournalPart::Room(&of.about().room_id, u64::MAX));
         let rooms: Vec<_> = one.rooms().collect();
         let [(_, one)] = rooms[..] else { panic!("{} rooms", rooms.len()) };
         prop_assert_eq!(one.glance(), of.glance());
         prop_assert_eq!(one.last(), of.last());
         let mut replay = Replay::new(one, &RoomType::of::<Park>("test")).unwrap();
         prop_assert_eq!(replay.verify().unwrap().difference, None);
+        let cut = read_part(files, JournalPart::Room(&of.about().room_id, 0));
+        let (_, cut) = cut.rooms().next().unwrap();
+        prop_assert_eq!((cut.bytes(), cut.begin()), (one.bytes(), one.begin()));
+        prop_assert_eq!(cut.keyframe_positions().len(), 1, "no more is held");
         // What the file has of the room before it was written whole does not count.
         let begin = one.begin();
         prop_assert_eq!(one.inputs_until(Moment::At(begin.at)).unwrap() >= begin.inputs, true);

@@ -109,6 +109,11 @@ pub enum BlockFault {
     },
     /// The block is longer than [`BLOCK_BYTES_MAX`].
     TooLarge,
+    /// The blocks so far and this one have more bytes, inflated, than the reader takes.
+    OverLimit {
+        /// The most that it takes.
+        limit: usize,
+    },
 }
 
 impl fmt::Display for BlockError {
@@ -131,6 +136,11 @@ impl fmt::Display for BlockError {
             BlockFault::TooLarge => {
                 write!(f, "block {number}, at byte {at}, has more than {BLOCK_BYTES_MAX} bytes")
             }
+            BlockFault::OverLimit { limit } => write!(
+                f,
+                "the blocks up to block {number}, at byte {at}, have more than {limit} bytes when \
+                 they are inflated"
+            ),
         }
     }
 }
@@ -146,13 +156,22 @@ pub struct Blocks<'a> {
     next: u64,
     /// The byte at which the last fault was found.
     fault_at: Option<usize>,
+    /// The most bytes of the contents of all blocks, and those that are left of them.
+    limit: usize,
+    left: usize,
 }
 
 impl<'a> Blocks<'a> {
     /// The blocks in `bytes`, which begin at this byte of the file.
     #[must_use]
     pub fn new(bytes: &'a [u8], at: usize) -> Self {
-        Self { bytes, at, next: 0, fault_at: None }
+        Self { bytes, at, next: 0, fault_at: None, limit: usize::MAX, left: usize::MAX }
+    }
+
+    /// The same, which takes so many bytes of contents: deflated, few bytes may have many.
+    #[must_use]
+    pub fn within(self, limit: usize) -> Self {
+        Self { limit, left: limit, ..self }
     }
 
     /// After a fault, goes on at the next block whose head is whole; false if no block follows.
@@ -230,8 +249,13 @@ impl<'a> Blocks<'a> {
         }
         let content = match kind & DEFLATED {
             0 => Cow::Borrowed(content),
-            _ => Cow::Owned(inflated(content)?),
+            _ => Cow::Owned(inflated(content, self.left)?),
         };
+        let over = BlockFault::OverLimit { limit: self.limit };
+        self.left = self.left.checked_sub(content.len()).ok_or(over)?;
+        if content.len() > BLOCK_BYTES_MAX {
+            return Err(BlockFault::TooLarge);
+        }
         let block = Block { kind: kind & !DEFLATED, number, at: self.at, content };
         self.at += HEAD_BYTES + whole;
         self.next += 1;
@@ -263,11 +287,12 @@ impl Head {
     }
 }
 
-fn inflated(content: &[u8]) -> Result<Vec<u8>, BlockFault> {
+/// The inflated content, cut one byte beyond what is taken of it.
+fn inflated(content: &[u8], max: usize) -> Result<Vec<u8>, BlockFault> {
     let mut inflated = Vec::new();
-    let mut decoder = DeflateDecoder::new(content).take(BLOCK_BYTES_MAX as u64 + 1);
+    let mut decoder = DeflateDecoder::new(content).take(max.min(BLOCK_BYTES_MAX) as u64 + 1);
     decoder.read_to_end(&mut inflated).map_err(|_| BlockFault::Damaged)?;
-    if inflated.len() > BLOCK_BYTES_MAX { Err(BlockFault::TooLarge) } else { Ok(inflated) }
+    Ok(inflated)
 }
 
 impl<'a> Iterator for Blocks<'a> {
@@ -395,6 +420,18 @@ mod tests {
             [0, 1, 2, 3]
         );
         assert!(!Blocks::new(&file, 0).skip_fault());
+    }
+
+    #[test]
+    fn no_more_is_inflated_than_is_taken() {
+        let (file, starts) = file(&contents());
+        let taken = |limit| Blocks::new(&file, 0).within(limit).collect::<Vec<_>>();
+        assert_eq!(taken(1_605).len(), 4);
+        assert!(taken(1_605).into_iter().all(|block| block.is_ok()));
+        let read = taken(1_000);
+        let error = read.last().unwrap().clone().unwrap_err();
+        let fault = BlockFault::OverLimit { limit: 1_000 };
+        assert_eq!((read.len(), error), (2, BlockError { number: 1, at: starts[1], fault }));
     }
 
     #[test]

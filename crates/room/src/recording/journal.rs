@@ -93,8 +93,9 @@ pub enum JournalPart<'a> {
     /// All of it.
     #[default]
     All,
-    /// The room with this id.
-    Room(&'a str),
+    /// The room with this id, up to about so many bytes of it. Its [bytes](Recording::bytes) say
+    /// whether it has more; what is beyond is left out.
+    Room(&'a str, u64),
     /// The begin and the last position of each room, to list them: no room can be run.
     List,
 }
@@ -299,7 +300,7 @@ impl Journal {
             // What comes before the first keyframe, and so before this, is of no use.
             _ if kind == BlockKind::About => {
                 let about = About::decode(content)?;
-                if matches!(part, JournalPart::Room(id) if about.room_id != id) {
+                if matches!(part, JournalPart::Room(id, _) if about.room_id != id) {
                     return Ok(());
                 }
                 self.rooms.entry(number).or_default()
@@ -310,6 +311,10 @@ impl Journal {
             },
         };
         room.bytes += content.len() as u64;
+        let is_beyond = matches!(part, JournalPart::Room(_, max) if room.bytes > max);
+        if is_beyond && room.first().is_some() {
+            return Ok(());
+        }
         match kind {
             BlockKind::About => {
                 let about = About::decode(content)?;

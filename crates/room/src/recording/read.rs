@@ -9,7 +9,8 @@ pub use error::RecordingError;
 
 use super::coding::Coded;
 use super::{
-    About, Block, BlockError, BlockKind, Blocks, Entry, HEAD, Moment, Position, ReplayError,
+    About, Block, BlockError, BlockFault, BlockKind, Blocks, Entry, HEAD, Moment, Position,
+    ReplayError,
 };
 
 /// A recording of a room. If its file is damaged, the inputs from there to the next keyframe are
@@ -177,13 +178,25 @@ impl Recording {
     /// If they are not a recording in a format that this build reads, or a part of one is not
     /// valid though its checksum is right.
     pub fn read(bytes: &[u8]) -> Result<Self, RecordingError> {
+        Self::read_within(bytes, usize::MAX)
+    }
+
+    /// Reads the bytes of a file which have at most so many bytes when they are inflated: a small
+    /// file may need much memory.
+    ///
+    /// # Errors
+    /// The same, or [`RecordingError::TooLarge`].
+    pub fn read_within(bytes: &[u8], limit: usize) -> Result<Self, RecordingError> {
         check_head(bytes)?;
         let mut this = Self::default();
         let mut has_about = false;
-        let mut blocks = Blocks::new(bytes, HEAD.len().min(bytes.len()));
+        let mut blocks = Blocks::new(bytes, HEAD.len().min(bytes.len())).within(limit);
         while let Some(block) = blocks.next() {
             let block = match block {
                 Ok(block) => block,
+                Err(BlockError { number: block, at, fault: BlockFault::OverLimit { limit } }) => {
+                    return Err(RecordingError::TooLarge { limit, block, at });
+                }
                 Err(fault) if !has_about => return Err(RecordingError::Block(fault)),
                 Err(fault) => {
                     if blocks.skip_fault() {

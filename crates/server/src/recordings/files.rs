@@ -5,7 +5,7 @@ use std::io::{self, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use playfield_room::recording::{Glance, Recording};
+use playfield_room::recording::{Glance, Recording, RecordingError};
 use playfield_room::{Error, Result};
 use playfield_wire::{ErrorCode, excerpt};
 
@@ -14,6 +14,9 @@ use super::journals::{Journals, Series};
 
 /// The longest recording that a node plays, in bytes of its file, which is read into memory.
 pub(super) const PLAYED_BYTES_MAX: u64 = 256 << 20;
+
+/// The most bytes of it when it is inflated.
+const INFLATED_BYTES_MAX: usize = 512 << 20;
 
 /// A recording of a room: its file, and the room's id.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -129,6 +132,15 @@ impl Files {
     /// `room_not_found` if there is no such file, or it is of another room; `bad_payload` if it
     /// can't be read.
     pub(crate) fn read(&self, source: &RecordingSource) -> Result<(Recording, u64)> {
+        self.read_within(source, INFLATED_BYTES_MAX)
+    }
+
+    /// Reads a recording that has at most so many bytes when it is inflated.
+    pub(super) fn read_within(
+        &self,
+        source: &RecordingSource,
+        limit: usize,
+    ) -> Result<(Recording, u64)> {
         let RecordingSource { file, room } = source;
         if let Some(journals) = self.journals()
             && let Some(series) = Series::named(file)
@@ -164,7 +176,14 @@ impl Files {
         // It may be written on.
         let read = opened.take(PLAYED_BYTES_MAX).read_to_end(&mut bytes);
         read.map_err(|error| unreadable(&error))?;
-        let recording = Recording::read(&bytes).map_err(|error| unreadable(&error))?;
+        let recording = Recording::read_within(&bytes, limit);
+        let recording = recording.map_err(|error| match error {
+            RecordingError::TooLarge { limit, .. } => unreadable(&format!(
+                "it has {length} bytes, and more than {limit} when it is inflated, which is the \
+                 most that the node plays. The command `replay {file}` runs it"
+            )),
+            error => unreadable(&error),
+        })?;
         if recording.about().room_id != *room {
             return Err(not_found(&format!("is not of the room {:?}", excerpt(room, 64))));
         }

@@ -65,7 +65,7 @@ impl Journals<'_> {
     /// Reads a room, and the bytes that it has in the journal.
     pub(super) fn read(&self, series: Series, room: &str) -> Result<(Recording, u64)> {
         let paths = self.series()?.remove(&series).unwrap_or_default();
-        let journal = self.part(&paths, JournalPart::Room(room))?;
+        let journal = self.part(&paths, JournalPart::Room(room, PLAYED_BYTES_MAX))?;
         let Some((_, recording)) = journal.rooms().last() else {
             let room = excerpt(room, 64);
             let text = format!("the journal {series} has nothing of the room {room:?} any more");

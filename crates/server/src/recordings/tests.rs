@@ -2,7 +2,9 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use playfield_room::recording::{About, BlockKind, Blocks, Files, HEAD, Recording, Why};
+use playfield_room::recording::{
+    About, BlockKind, Blocks, Files, HEAD, Recording, RecordingWriter, Why,
+};
 use playfield_room::{AnyRoom, Birth, Creator, KeyOrigin, Record, Room, RoomType, room};
 use playfield_state::{Format, State};
 
@@ -218,6 +220,28 @@ fn thousands_of_rooms_are_recorded_at_once_and_none_is_lost() {
         let rounds: Vec<u8> = blocks.unwrap().iter().skip(1).map(|it| it.content[0]).collect();
         assert_eq!(rounds, [1, 2, 3, 4], "{}", path.display());
     }
+}
+
+#[test]
+fn a_small_file_that_is_large_when_inflated_is_refused_by_its_size() {
+    const LIMIT: usize = 3 << 20;
+    let folder = Folder::new("inflated");
+    let mut file = Vec::new();
+    let mut writer = RecordingWriter::begin(&About::default(), &mut file);
+    for _ in 0..4 {
+        writer.block(BlockKind::Inputs, &vec![0; 1 << 20], &mut file);
+    }
+    assert!(file.len() < 20_000, "{} bytes", file.len());
+    std::fs::create_dir_all(&folder.0).unwrap();
+    std::fs::write(folder.0.join("small-1.rec"), &file).unwrap();
+    let files = RecordingFiles { folder: Some(folder.0.clone()), journal: None };
+    let source = RecordingSource { file: "small-1.rec".into(), room: "room".into() };
+    let why = files.read_within(&source, LIMIT).unwrap_err().text().to_owned();
+    for part in ["small-1.rec", &file.len().to_string(), &LIMIT.to_string(), "`replay"] {
+        assert!(why.contains(part), "{part} is missing in: {why}");
+    }
+    let why = files.read_within(&source, 2 * LIMIT).unwrap_err().text().to_owned();
+    assert!(!why.contains(&(2 * LIMIT).to_string()), "{why}");
 }
 
 #[test]

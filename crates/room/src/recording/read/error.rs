@@ -28,6 +28,15 @@ pub enum RecordingError {
     },
     /// The recording ends before its first keyframe, so it has nothing of the room.
     Empty,
+    /// The recording has more bytes than are read.
+    TooLarge {
+        /// The most bytes that are read, inflated.
+        limit: usize,
+        /// The number of the block that has one more.
+        block: u64,
+        /// The byte of the file at which it begins.
+        at: usize,
+    },
 }
 
 impl fmt::Display for RecordingError {
@@ -46,6 +55,11 @@ impl fmt::Display for RecordingError {
                 write!(f, "block {block}, at byte {at}, is not valid: {why}")
             }
             Self::Empty => f.write_str("the recording ends before the first keyframe of the room"),
+            Self::TooLarge { limit, block, at } => write!(
+                f,
+                "the recording has more than {limit} bytes when it is inflated: block {block}, at \
+                 byte {at}, goes beyond that"
+            ),
         }
     }
 }
