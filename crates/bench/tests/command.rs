@@ -146,6 +146,21 @@ fn bench_audit_finds_each_planted_leak_and_notices_one_that_is_not_found() {
 }
 
 #[test]
+fn bench_journal_looks_for_every_answer_after_a_kill_and_notices_lost_ones() {
+    let arguments = ["bench", "journal", "--quick", "--json", "--window=5"];
+    let output = playfield(&arguments);
+    let lines = text(&output.stdout);
+    assert_eq!(output.status.code(), Some(0), "{lines}{}", text(&output.stderr));
+    let row: Value = serde_json::from_str(lines.trim()).expect("one record");
+    assert_eq!((&row["killed"], &row["verified"]), (&3.into(), &true.into()), "{row}");
+    assert!(row["fdatasync_us_p50"].as_f64() > Some(0.0), "{row}");
+    let output = playfield(&[&arguments[..], &["--corrupt-one"]].concat());
+    assert_eq!(output.status.code(), Some(1));
+    assert!(text(&output.stdout).contains(r#""verified":false"#));
+    assert!(text(&output.stderr).contains(" requests were answered, and "));
+}
+
+#[test]
 fn bench_worlds_verifies_what_it_counts_and_notices_one_damaged_message() {
     let arguments = ["bench", "worlds", "--json", "--rounds=1", "--syncs=2"];
     let row = ["--row", "windows, players move"];

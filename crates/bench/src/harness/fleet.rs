@@ -166,6 +166,18 @@ impl<S: Script> Fleet<S> {
         }
     }
 
+    /// Reads what a server that has ended had sent, until all connections are closed.
+    pub(crate) fn drain(&mut self) {
+        let ends = Instant::now() + PATIENCE;
+        while self.fault.is_none() && self.links.open_count() > 0 {
+            self.links.read_all();
+            self.turn(TURN);
+            if self.links.now > ends {
+                self.fail(&io::Error::new(ErrorKind::TimedOut, "connections stay open"));
+            }
+        }
+    }
+
     /// Continues for this long.
     pub(crate) fn run(&mut self, time: Duration) {
         let ends = Instant::now() + time;
@@ -350,6 +362,16 @@ impl Links {
     /// may at once, and its socket is not full.
     pub(crate) fn continue_later(&mut self, client: usize) {
         self.unfinished.push(client);
+    }
+
+    /// Has all clients read in the next turn. No event tells of an end that came with the last
+    /// bytes.
+    fn read_all(&mut self) {
+        for (client, link) in self.all.iter_mut().enumerate() {
+            if link.stream.is_some() && !std::mem::replace(&mut link.is_unread, true) {
+                self.unread.push(client);
+            }
+        }
     }
 
     /// Has a client without a connection connect in this turn.

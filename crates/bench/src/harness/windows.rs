@@ -2,6 +2,7 @@
 
 use std::io;
 
+use playfield_state::PlayerId;
 use playfield_wire::client::{self, ClientMessage};
 use playfield_wire::message::MessageRef;
 use playfield_wire::server::{self, ServerMessage};
@@ -9,7 +10,7 @@ use playfield_wire::{RequestNumber, RoomNumber};
 
 use super::Side;
 use super::dialogue::{Dialogue, FORMAT, Frame};
-use super::fleet::{Fleet, Links, Script, wrong};
+use super::fleet::{Fleet, Links, Next, Script, wrong};
 use super::process::Server;
 use super::source::Source;
 
@@ -27,6 +28,9 @@ pub(crate) trait Answers {
     /// Returns whether this message is the answer to a client's request with this place in its
     /// window.
     fn is_right(&mut self, client: usize, at: usize, body: &[u8]) -> bool;
+
+    /// A client has entered its room.
+    fn joined(&mut self, _client: usize, _player: PlayerId) {}
 
     /// A client sends a window.
     fn begins(&mut self, _client: usize) {}
@@ -49,6 +53,8 @@ pub(crate) struct Windows<A> {
     /// The number of clients that wait for answers.
     waiting: usize,
     is_over: bool,
+    /// The server is gone, and with it all connections.
+    has_ended: bool,
 }
 
 /// The bytes of a window of requests with these payloads.
@@ -91,6 +97,7 @@ impl<A: Answers> Windows<A> {
             answered_by: vec![0; clients],
             waiting: 0,
             is_over: true,
+            has_ended: false,
         }
     }
 
@@ -105,6 +112,11 @@ impl<A: Answers> Windows<A> {
         let mut fleet = Fleet::new(Self { side, ..self }, server.address, source, None)?;
         fleet.connect(0..clients, OPENING_MAX);
         Ok(fleet)
+    }
+
+    /// The server has ended: connections may be lost, and what it had sent is read.
+    pub(crate) fn ends_with_server(&mut self) {
+        (self.is_over, self.has_ended) = (true, true);
     }
 
     fn send(&mut self, client: usize, links: &mut Links) -> io::Result<()> {
@@ -136,10 +148,10 @@ impl<A: Answers> Windows<A> {
                 links.send(client, &self.dialogue.framed(&self.answers.join(client)))?;
             }
             ServerMessage::Snapshot(_) => links.ready += 1,
-            ServerMessage::Joined(server::Joined { room: ROOM, .. })
-            | ServerMessage::Patch(_)
-            | ServerMessage::Ack(_)
-            | ServerMessage::Check(_) => {}
+            ServerMessage::Joined(server::Joined { room: ROOM, player, .. }) => {
+                self.answers.joined(client, PlayerId(player));
+            }
+            ServerMessage::Patch(_) | ServerMessage::Ack(_) | ServerMessage::Check(_) => {}
             ServerMessage::Ping(server::Ping { nonce }) => {
                 links.send(client, &self.dialogue.pong(nonce))?;
             }
@@ -161,6 +173,13 @@ impl<A: Answers> Script for Windows<A> {
     fn receive(&mut self, client: usize, input: &mut [u8], links: &mut Links) -> io::Result<usize> {
         let dialogue = self.dialogue;
         dialogue.each(input, |frame| self.hear(client, frame, links))
+    }
+
+    fn lost(&mut self, client: usize, why: io::Error, _: &mut Links) -> io::Result<Next> {
+        match self.has_ended && why.kind() != io::ErrorKind::InvalidData {
+            true => Ok(Next::Stay),
+            false => Err(io::Error::new(why.kind(), format!("client {client}: {why}"))),
+        }
     }
 
     fn progress(&self) -> u64 {
