@@ -161,6 +161,18 @@ fn bench_journal_looks_for_every_answer_after_a_kill_and_notices_lost_ones() {
 }
 
 #[test]
+fn bench_replay_verifies_what_it_finds_and_notices_a_damaged_recording() {
+    let output = playfield(&["bench", "replay", "--quick", "--json"]);
+    let lines = text(&output.stdout);
+    assert_eq!(output.status.code(), Some(0), "{lines}{}", text(&output.stderr));
+    assert!(lines.lines().all(|line| line.contains(r#""verified":true"#)), "{lines}");
+    let output = playfield(&["bench", "replay", "--quick", "--json", "--corrupt-one"]);
+    assert_eq!(output.status.code(), Some(1));
+    let lines = text(&output.stdout);
+    assert!(lines.lines().all(|line| line.contains(r#""verified":false"#)), "{lines}");
+}
+
+#[test]
 fn bench_worlds_verifies_what_it_counts_and_notices_one_damaged_message() {
     let arguments = ["bench", "worlds", "--json", "--rounds=1", "--syncs=2"];
     let row = ["--row", "windows, players move"];

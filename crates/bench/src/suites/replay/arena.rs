@@ -1,6 +1,7 @@
 //! The arena of the examples, with players who steer, driven without sockets: a host's part of a
 //! room's work, patches included.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use playfield_room::{
@@ -14,7 +15,7 @@ use playfield_wire::message::MessageRef;
 
 const SIZE: f32 = 1_000.0;
 const STEP: f32 = 5.0;
-const TICKS: u64 = 30;
+pub(super) const TICKS: u64 = 30;
 const SYNCS: u64 = 20;
 
 #[derive(State, Default)]
@@ -85,6 +86,8 @@ pub(super) struct Driven {
     body: Vec<u8>,
     /// The bytes of all patches.
     pub(super) sent: u64,
+    /// The hash of the state after each of these ticks, once it has come.
+    pub(super) hashes: BTreeMap<u64, Option<u64>>,
 }
 
 impl Driven {
@@ -131,8 +134,8 @@ impl Driven {
         }
         let version = room.version();
         let dice = Dice(11);
-        let at = Duration::ZERO;
-        Self { room, players, version, at, slice: 0, steers_per_s, dice, body, sent: 0 }
+        let (at, hashes) = (Duration::ZERO, BTreeMap::new());
+        Self { room, players, version, at, slice: 0, steers_per_s, dice, body, sent: 0, hashes }
     }
 
     /// Lets a time pass.
@@ -147,6 +150,9 @@ impl Driven {
             if self.slice.is_multiple_of(SLICES / TICKS) {
                 let number = self.slice / (SLICES / TICKS);
                 self.room.tick(self.at, number, &mut Nowhere);
+                if let Some(hash) = self.hashes.get_mut(&number) {
+                    *hash = self.room.state_hash();
+                }
             }
             if self.slice.is_multiple_of(2 * SLICES) {
                 for place in 0..self.players.len() {
