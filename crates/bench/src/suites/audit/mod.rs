@@ -25,7 +25,8 @@ options! {
 pub(crate) const SUITE: Suite<Options> = Suite {
     name: "audit",
     about: "leaks that are planted in rooms, one at a time, and how many of them the audit of a
-simulated room finds; and the same rooms without a leak, in which it must find none.",
+simulated room finds: its first finding must name the field, the tick and the input of the leak. And
+the same rooms without a leak, in which it must find none.",
     defaults: Options::new,
     run,
 };
@@ -108,13 +109,17 @@ fn run(options: &Options, report: &mut Report<'_>) -> Result<(), Failure> {
         let mut found = 0;
         let messages = as_it_is.messages();
         for (number, &plant) in plants.iter().enumerate() {
-            // The check of this suite: a leak that is not there.
-            let is_planted = !(options.corrupt_one && number == 0);
-            let report = audit(if is_planted { plant } else { Plant::Nothing });
-            if report.leaks().is_empty() {
-                eprintln!("{room}: not found: {plant}");
-            } else {
-                found += 1;
+            // The check of this suite: a leak that is not there, and one at another place.
+            let there = match number {
+                0 if options.corrupt_one => Plant::Nothing,
+                1 if options.corrupt_one => plants[2],
+                _ => plant,
+            };
+            let report = audit(there);
+            match report.leaks().first() {
+                Some(leak) if plant.is_at(leak) => found += 1,
+                Some(leak) => eprintln!("{room}: {plant}: found at another place: {leak}"),
+                None => eprintln!("{room}: not found: {plant}"),
             }
         }
         let planted = plants.len();

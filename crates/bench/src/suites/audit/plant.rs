@@ -1,5 +1,7 @@
 //! The leaks that are planted.
 
+use playfield::sim::Leak;
+
 use crate::harness::options::names;
 
 names! {
@@ -45,5 +47,51 @@ names! {
 impl Plant {
     pub(super) fn numbered(number: u32) -> Self {
         Self::NAMES.get(number as usize).map_or(Self::Nothing, |(_, plant)| *plant)
+    }
+
+    /// Returns whether a finding names the place of this leak: the field, or the message and the
+    /// field in it, the tick and the input.
+    pub(super) fn is_at(self, leak: &Leak) -> bool {
+        (leak.path.as_str(), leak.tick, leak.input_text.as_str()) == self.place()
+    }
+
+    fn place(self) -> (&'static str, u64, &'static str) {
+        // The table has no ticks. What is in the state is seen at the next sync.
+        let offered = |path| (path, 0, r#"Ann sends Offer {"place":0,"with":2}"#);
+        let synced = |path| (path, 0, "500ms pass");
+        let looked = |path| (path, 0, "Cleo requests Look");
+        // The fifth tick is the first after Ann sails.
+        let sailed = |path| (path, 5, "50ms pass");
+        match self {
+            Self::Nothing => ("", 0, ""),
+            Self::HiddenField => synced("top"),
+            Self::OtherHand => synced("open_hands.1.0"),
+            Self::ListLength => synced("marks.0"),
+            Self::TextLength => synced("note"),
+            Self::ListOrder => synced("order.0"),
+            Self::EventToAll | Self::EventToOthers => offered("Offered.card"),
+            // The shorter one has twelve.
+            Self::EventLength => offered("Heard.padding.12"),
+            Self::EventOrder => offered("Heard"),
+            Self::SyncTime => offered("seats.1.offers"),
+            Self::TimerTick => synced("Hurry"),
+            Self::RandomNumber => ("Roll", 0, "Cleo requests Roll"),
+            Self::ErrorText => looked("Look.text"),
+            Self::ErrorCode => looked("Look.code"),
+            Self::RetryAfter => looked("Look.retry_after_ms"),
+            Self::ReplyField => looked("Look.best"),
+            Self::ReplyTime => synced("Look"),
+            Self::JoinText => ("text", 0, "Dan joins"),
+            Self::Metadata => offered("metadata.offer"),
+            Self::Lock | Self::Reserved | Self::Publication | Self::Push => offered(""),
+            Self::KickReason | Self::CloseText => offered("text"),
+            Self::RoomKey => offered("created.key"),
+            Self::ViewRadius => sailed("ships.1"),
+            Self::ViewTeam => sailed("ships.1.y"),
+            Self::MaskedValue => sailed("wind"),
+            Self::Counted => sailed("fleet"),
+            Self::Wake => sailed("wakes.0"),
+            Self::Nearest => sailed("buoys.99"),
+        }
     }
 }
