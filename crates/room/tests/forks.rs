@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
-use playfield_room::frozen::{FORK_METADATA, Frozen, FrozenWriter, fork};
+use playfield_room::frozen::{FORK_METADATA, Frozen, FrozenWriter, fork as fork_of};
 use playfield_room::{
-    Context, Handle, LeaveReason, Message, Player, PlayerId, Result, Room, RoomType, room,
+    Claims, Context, Entrant, Handle, LeaveReason, Link, Message, Player, PlayerId, Result, Room,
+    RoomType, room,
 };
-use playfield_state::{List, Map, State};
+use playfield_state::{Format, List, Map, State};
 
 use crate::support::{Host, Output};
 
@@ -73,7 +74,7 @@ fn forked() -> (Host, Host) {
     let mut form = FrozenWriter::new();
     host.room.capture(&mut form).unwrap();
     let frozen = form.finish().unwrap();
-    let bytes = fork(&Frozen::read(&frozen).unwrap(), "other", "a.rec input 3").unwrap();
+    let bytes = fork_of(&Frozen::read(&frozen).unwrap(), "other", "a.rec input 3").unwrap();
     let mut other = Host::create::<Match>(2, &[]).unwrap();
     other.at = host.at;
     // The players of the fork have links, too.
@@ -117,6 +118,33 @@ fn who_joins_a_fork_under_the_name_of_a_player_takes_the_seat() {
     assert_eq!(fork.join("Bob").unwrap(), PlayerId(3));
     assert_eq!(fork.join("Eve").unwrap(), PlayerId(4));
     assert_eq!(fork.join("Ann").unwrap(), PlayerId(1));
+}
+
+#[test]
+fn the_seat_of_a_user_is_only_for_this_user() {
+    let (mut host, mut fork) = forked();
+    let user = |name: &str, user: &str| Entrant {
+        link: Link(0),
+        format: Format::Packed,
+        name: name.into(),
+        user: (!user.is_empty()).then(|| user.into()),
+        claims: Claims::default(),
+        seat: None,
+        reservation: None,
+    };
+    host.leave(PlayerId(2));
+    assert_eq!(host.enter(user("Bob", "u1")).unwrap(), PlayerId(3));
+    let mut form = FrozenWriter::new();
+    host.room.capture(&mut form).unwrap();
+    let frozen = form.finish().unwrap();
+    let bytes = fork_of(&Frozen::read(&frozen).unwrap(), "other", "a.rec input 4").unwrap();
+    fork.join("three").unwrap();
+    fork.thaw(matches(), &bytes, None);
+    assert_eq!(fork.join("Bob").unwrap(), PlayerId(4));
+    assert_eq!(fork.enter(user("Bob", "u2")).unwrap(), PlayerId(5));
+    assert_eq!(fork.enter(user("Bob", "u1")).unwrap(), PlayerId(3));
+    // A guest's seat is for everyone.
+    assert_eq!(fork.enter(user("Ann", "u3")).unwrap(), PlayerId(1));
 }
 
 #[test]

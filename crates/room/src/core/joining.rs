@@ -85,14 +85,18 @@ impl<R: Room> RoomCore<R> {
         }
     }
 
-    /// In a fork, gives someone the seat of the player of the same name, who has no connection.
+    /// In a fork, gives someone the seat of the player of the same name, who has no connection. The
+    /// seat of a user is only for this user.
     fn take_seat_of_fork(
         &mut self,
         entrant: &Entrant,
         out: &mut dyn RoomOutput,
     ) -> Option<PlayerId> {
         self.context.fork.as_ref()?;
-        let is_it = |player: &&Player| !player.is_connected && player.name == entrant.name;
+        let is_it = |player: &&Player| {
+            let may = player.user.is_none() || player.user == entrant.user;
+            !player.is_connected && player.name == entrant.name && may
+        };
         let id = self.seats.iter().find(is_it)?.id;
         let player = self.seats.get_mut(id)?;
         (player.link, player.format) = (entrant.link, entrant.format);
