@@ -5,8 +5,8 @@ use std::cell::Cell;
 use std::time::Duration;
 
 use playfield_room::recording::{
-    Cursor, Entry, Input, Moment, RecorderSettings, Recording, RecordingError, Replay, ReplayError,
-    Step, Why,
+    Cursor, Entry, Input, Moment, Position, RecorderSettings, Recording, RecordingError, Replay,
+    ReplayError, Step, Why,
 };
 use playfield_room::sim::Sim;
 use playfield_room::{
@@ -703,4 +703,11 @@ fn a_room_too_large_for_memory_is_not_written_at_each_sync() {
     assert!(first < 20, "written {first} times");
     let written = run(20 * 60);
     assert!(written <= 5 * first, "written {written} times in a minute, and first {first} times");
+}
+
+#[test]
+fn a_position_of_a_room_without_ticks_names_none() {
+    let position = Position { inputs: 7, at: Duration::from_millis(1_500), tick: 3 };
+    assert_eq!(position.to_string(), "input 7, tick 3, 1.500s");
+    assert_eq!(Position { tick: 0, ..position }.to_string(), "input 7, 1.500s");
 }

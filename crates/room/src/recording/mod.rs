@@ -216,6 +216,10 @@ impl Coded for Position {
 impl fmt::Display for Position {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { inputs, at, tick } = self;
-        write!(f, "input {inputs}, tick {tick}, {at:.3?}")
+        match tick {
+            // The room has no ticks, or none yet.
+            0 => write!(f, "input {inputs}, {at:.3?}"),
+            tick => write!(f, "input {inputs}, tick {tick}, {at:.3?}"),
+        }
     }
 }
