@@ -6,7 +6,7 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use playfield_room::frozen::FrozenWriter;
 use playfield_room::recording::{
@@ -84,11 +84,7 @@ impl Journal {
             }
         }
         if !rooms.is_empty() {
-            log::info!(
-                "{} rooms go on from the journal: {inputs} inputs were run in {:.1?}",
-                rooms.len(),
-                began.elapsed()
-            );
+            log::info!("{}", gone_on(rooms.len(), inputs, began.elapsed()));
         }
         Ok(rooms)
     }
@@ -192,4 +188,38 @@ fn save_now(store: &Arc<dyn Store>, about: &About, save: Vec<u8>) -> Result<(), 
         store.close(&about.room_type, key, opened.fence);
         Ok(())
     })
+}
+
+/// What the log says once rooms go on.
+fn gone_on(rooms: usize, inputs: u64, took: Duration) -> String {
+    let rooms = match rooms {
+        1 => "1 room goes".to_owned(),
+        count => format!("{count} rooms go"),
+    };
+    let inputs = match inputs {
+        0 => "no input had to be run".to_owned(),
+        1 => "1 input was run".to_owned(),
+        count => format!("{count} inputs were run"),
+    };
+    format!("{rooms} on from the journal: {inputs}, in {took:.1?}")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::gone_on;
+
+    #[test]
+    fn one_room_is_not_several() {
+        let says = |rooms, inputs| gone_on(rooms, inputs, Duration::from_millis(1_500));
+        assert_eq!(
+            [says(1, 0), says(1, 1), says(2, 2)],
+            [
+                "1 room goes on from the journal: no input had to be run, in 1.5s",
+                "1 room goes on from the journal: 1 input was run, in 1.5s",
+                "2 rooms go on from the journal: 2 inputs were run, in 1.5s",
+            ]
+        );
+    }
 }
