@@ -119,11 +119,11 @@ fn a_program_that_can_not_take_over_leaves_the_old_one_as_it_was() {
     let mut node = Node::start();
     let bots = Bots::play(&node);
     let expected = [
-        ("node_that_exits", "ended before it did start"),
+        ("node_that_exits", "ended before it could start"),
         ("node_that_hangs", "did not start within timeouts.upgrade = 5s"),
         ("node_of_another_game", "room type \"ledger\" is missing, but rooms of it are open"),
         ("node_of_another_build", "counts"),
-        ("node_that_dies", "ended before it did serve"),
+        ("node_that_dies", "ended before it could serve"),
     ];
     for (program, why) in expected {
         bots.wait(REQUESTS);

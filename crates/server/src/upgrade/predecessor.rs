@@ -181,7 +181,7 @@ impl Handover {
         phases.end("store");
         let (rooms, sessions) = self.send(shared, node, collected)?;
         phases.end("sending");
-        match self.receive("hold the rooms", self.step)? {
+        match self.receive("read the rooms", self.step)? {
             Message::Holds => {}
             other => return Err(unexpected(&other)),
         }
@@ -278,7 +278,7 @@ impl Handover {
 
     fn send_message(&mut self, message: &Message) -> Result<(), UpgradeError> {
         let sent = self.channel.write_within(STEP_MAX).and_then(|()| self.channel.send(message));
-        sent.map_err(|error| self.lost("hear how to go on", &error))
+        sent.map_err(|error| self.lost("receive what comes next", &error))
     }
 
     fn receive(&mut self, what: &str, within: Duration) -> Result<Message, UpgradeError> {
@@ -304,7 +304,7 @@ impl Handover {
             io::ErrorKind::UnexpectedEof
             | io::ErrorKind::BrokenPipe
             | io::ErrorKind::ConnectionReset => {
-                format!("the new process, {pid}, ended before it did {what}; see its output")
+                format!("the new process, {pid}, ended before it could {what}; see its output")
             }
             _ => format!("the new process, {pid}, did not {what}: {error}"),
         };
