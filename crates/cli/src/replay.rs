@@ -1,12 +1,13 @@
 //! `replay`: a recorded room runs again in this build.
 
+use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fs;
 use std::io::{self, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use playfield_room::recording::{Journal, Moment, Recording, Replay, Summary};
+use playfield_room::recording::{About, Journal, JournalPart, Moment, Recording, Replay, Summary};
 use playfield_server::Server;
 
 use crate::options::{Failure, Setter, Usage, describe, read, set};
@@ -62,7 +63,8 @@ Usage: {program} replay FILE [--room KEY] [--to TICK | --to-input N] [--verify]
 Runs a recorded room again in this build, and prints its state as JSON. Recordings are in the folder
 `recordings.folder` of a node: of rooms that failed or whose handlers returned
 an internal error, of those whose type has `record = always`, and of those that an operator has
-recorded. Of a file of a journal, one room is run.
+recorded. Of a journal, one room is run: FILE is one of its files, or the
+folder `journal.folder` for all that the journal has of the room.
 
 Options:
 {}",
@@ -93,11 +95,7 @@ pub(crate) fn run(
     let failed = |error: &dyn std::fmt::Display| -> Failure {
         io::Error::other(format!("{}: {error}", file.display())).into()
     };
-    let bytes = fs::read(&file).map_err(|error| failed(&error))?;
-    let recording = match Journal::is_journal(&bytes) {
-        true => journaled(&bytes, room.as_deref()).map_err(|why| failed(&why))?,
-        false => Recording::read(&bytes).map_err(|error| failed(&error))?,
-    };
+    let recording = recording(&file, room.as_deref()).map_err(|why| failed(&why))?;
     let about = recording.about();
     let server = make()?;
     let room_type = server.find_room_type(&about.room_type).ok_or_else(|| {
@@ -163,25 +161,89 @@ fn hashes(count: u64) -> String {
     }
 }
 
-/// A room of a file of a journal, by its key or its id.
-fn journaled(bytes: &[u8], room: Option<&str>) -> Result<Recording, String> {
-    let journal = Journal::read([("the journal", bytes)]);
-    let named = |of: &Recording| {
-        let about = of.about();
-        about.key.clone().unwrap_or_else(|| about.room_id.clone())
-    };
-    let is_it = |of: &Recording| match room {
-        Some(room) => of.about().key.as_deref() == Some(room) || of.about().room_id == room,
-        None => true,
-    };
-    let mut found: Vec<_> = journal.rooms().filter(|(_, of)| is_it(of)).collect();
-    match (found.pop(), found.len(), room) {
-        (Some((_, last)), 0, _) | (Some((_, last)), _, Some(_)) => Ok(last.clone()),
-        _ => {
-            let names: Vec<_> = journal.rooms().map(|(_, of)| named(of)).collect();
-            Err(format!("it is a journal: give one of its rooms with --room: {}", names.join(", ")))
+/// The recording in a file, or a room of a journal, of which the path is a file or the folder.
+fn recording(path: &Path, room: Option<&str>) -> Result<Recording, String> {
+    let text = |error: io::Error| error.to_string();
+    if path.is_dir() {
+        return journaled(&series(path).map_err(text)?, room);
+    }
+    let bytes = fs::read(path).map_err(text)?;
+    match Journal::is_journal(&bytes) {
+        true => journaled(&[vec![path.to_owned()]], room),
+        false => Recording::read(&bytes).map_err(|error| error.to_string()),
+    }
+}
+
+/// The files of journals in a folder, in their order: those of each process and shard. Their names
+/// end with their numbers.
+fn series(folder: &Path) -> io::Result<Vec<Vec<PathBuf>>> {
+    let (mut found, mut first) = (BTreeMap::<_, Vec<(u64, PathBuf)>>::new(), None);
+    for entry in fs::read_dir(folder)? {
+        let path = entry?.path();
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let number = name.strip_suffix(".journal").and_then(|name| name.rsplit_once('-'));
+        if let Some((of, Ok(number))) = number.map(|(of, number)| (of, number.parse())) {
+            found.entry(of.to_owned()).or_default().push((number, path));
+        } else if name.ends_with(".rec") {
+            first = first.max(Some(name));
         }
     }
+    if found.is_empty() {
+        let such = first.map(|name| format!(", such as {name}")).unwrap_or_default();
+        let text = format!("it is a folder without a journal: give the file of a recording{such}");
+        return Err(io::Error::other(text));
+    }
+    let in_order = found.into_values().map(|mut files| {
+        files.sort();
+        files.into_iter().map(|(_, path)| path).collect()
+    });
+    Ok(in_order.collect())
+}
+
+/// A room of these files of journals, by its key or its id: as it was last.
+fn journaled(series: &[Vec<PathBuf>], room: Option<&str>) -> Result<Recording, String> {
+    let (mut found, mut names) = (BTreeMap::new(), Vec::new());
+    for paths in series {
+        let journal = part(paths, JournalPart::List)?;
+        for (_, of) in journal.rooms() {
+            let About { room_id, key, .. } = of.about();
+            names.push(key.clone().unwrap_or_else(|| room_id.clone()));
+            if room.is_none_or(|room| key.as_deref() == Some(room) || room_id == room) {
+                found.insert((of.last_whole_ms(), room_id.clone()), paths);
+            }
+        }
+    }
+    names.sort();
+    names.dedup();
+    let names = names.join(", ");
+    let is_one = found.keys().all(|(_, id)| found.keys().next().is_some_and(|(_, of)| of == id));
+    match (found.pop_last(), room) {
+        (Some(((_, id), paths)), _) if room.is_some() || is_one => {
+            let journal = part(paths, JournalPart::Room(&id, u64::MAX))?;
+            let last = journal.rooms().last().map(|(_, of)| of.clone());
+            last.ok_or_else(|| format!("the room {id} is gone from the journal meanwhile"))
+        }
+        (Some(_), _) => Err(format!("it is a journal: give one of its rooms with --room: {names}")),
+        (None, _) if names.is_empty() => {
+            Err("it is a journal, and no room is whole in it".to_owned())
+        }
+        (None, room) => {
+            let room = room.unwrap_or_default();
+            Err(format!("the journal has no room {room:?}: give one of its rooms: {names}"))
+        }
+    }
+}
+
+/// Reads a part of a journal, file by file.
+fn part(paths: &[PathBuf], part: JournalPart<'_>) -> Result<Journal, String> {
+    let mut failed = None;
+    let files = paths.iter().filter_map(|path| {
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let read = fs::read(path).map_err(|error| failed.insert(format!("{name}: {error}")));
+        Some((name, read.ok()?))
+    });
+    let journal = Journal::read_part(files, part);
+    failed.map_or(Ok(journal), Err)
 }
 
 /// Says what a comparison does not show.

@@ -171,4 +171,21 @@ pub(super) fn a_build_with_other_logic_says_where_it_does_otherwise() {
     is_there(&said, &["(\"tally\" \"k\")", "goes on at input ", &name, "is at input "]);
     assert_eq!(add(&node, []), sum);
     node.kill();
+
+    // A folder has all files of a room.
+    let folder = builds.folder.0.join("tally.redb.journal");
+    let state = builds.replay(true, &folder, &["--room", "k"]);
+    is_there(&text(&state.stdout), &[&format!("\"sum\": {sum}")]);
+    let none = builds.replay(true, &folder, &["--room", "main"]);
+    is_there(&text(&none.stderr), &["the journal has no room \"main\": give one of its rooms: k"]);
+    let none = builds.replay(true, &builds.folder.0.join("recordings"), &[]);
+    is_there(&text(&none.stderr), &["it is a folder without a journal: give the file of a"]);
+    // A file that was cut behind its first block has no rooms.
+    let file = builds.file("tally.redb.journal", "journal");
+    let bytes = fs::read(&file).expect("it is ours");
+    let blocks = bytes.windows(7).enumerate().filter(|(_, window)| **window == *b"PFBLOCK");
+    let (second, _) = blocks.skip(1).next().expect("a block with the room");
+    fs::write(&file, &bytes[..second]).expect("it is ours");
+    let none = builds.replay(true, &file, &["--room", "main"]);
+    is_there(&text(&none.stderr), &["it is a journal, and no room is whole in it"]);
 }
