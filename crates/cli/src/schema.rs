@@ -9,7 +9,7 @@ use playfield_state::{SaveDifference, SaveFate, save_differences};
 use playfield_wire::schema::{RoomSchema, Struct, Type, check_compatible};
 
 use crate::options::{Failure, Once, Opt, Usage, describe, unknown};
-use crate::schemas::{SAVE, of_file, of_node, of_server, saves_of_file};
+use crate::schemas::{SAVE, SchemaFile, of_node, of_server};
 
 const OPTIONS: &[Opt] = &[
     Opt {
@@ -145,11 +145,12 @@ fn check(
     let server = make()?;
     let (own, own_saves) = (of_server(&server)?, server.saved_types().collect::<BTreeMap<_, _>>());
     let unreadable = |error: io::Error| Failure::Usage(Usage(error.to_string()));
-    let old_saves = saves_of_file(old).map_err(unreadable)?;
+    let file = SchemaFile::read(old).map_err(unreadable)?;
+    let old_saves = file.saves().map_err(unreadable)?;
     let one = if let [(name, _)] = own.as_slice() { Some(name.as_str()) } else { None };
-    let old = match of_file(old, room_type) {
+    let old = match file.schemas(room_type) {
         // A program with one room type needs no name for it.
-        Err(_) if room_type.is_none() && one.is_some() => of_file(old, one).map_err(unreadable)?,
+        Err(_) if room_type.is_none() && one.is_some() => file.schemas(one).map_err(unreadable)?,
         read => read.map_err(unreadable)?,
     };
     let mut check = Check { out, rollback, wrong: Vec::new() };

@@ -1,6 +1,7 @@
 //! Sources of schemas for commands: this program, a file or a node.
 
 use std::collections::BTreeMap;
+use std::fmt::Display;
 use std::io;
 use std::path::Path;
 use std::time::Duration;
@@ -8,7 +9,7 @@ use std::time::Duration;
 use playfield_client::{Error, connect};
 use playfield_server::Server;
 use playfield_wire::schema::{RoomSchema, Type};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 /// Room types by name, each with its schema.
 pub(crate) type Schemas = Vec<(String, RoomSchema)>;
@@ -30,48 +31,71 @@ pub(crate) fn of_server(server: &Server) -> io::Result<Schemas> {
 /// The schemas in a file that the command `schema` wrote: those of a program, or that of one room
 /// type, which then has this name.
 pub(crate) fn of_file(path: &Path, room_type: Option<&str>) -> io::Result<Schemas> {
-    let wrong = |what: String| io::Error::other(format!("{}: {what}", path.display()));
-    let text = std::fs::read(path).map_err(|error| wrong(error.to_string()))?;
-    let value: Value = serde_json::from_slice(&text).map_err(|error| wrong(error.to_string()))?;
-    let read = |name: &str, text: &[u8]| {
-        let schema = RoomSchema::from_json(text).map_err(|error| wrong(error.to_string()))?;
-        Ok((name.to_owned(), schema))
-    };
-    let Value::Object(members) = value else {
-        return Err(wrong("it has no schema".to_owned()));
-    };
-    if members.contains_key("fingerprint") {
-        let Some(name) = room_type else {
-            return Err(wrong(
-                "it has the schema of one room type: say which one after the file".to_owned(),
-            ));
-        };
-        return Ok(vec![read(name, &text)?]);
-    }
-    members
-        .iter()
-        .filter(|(name, _)| room_type.is_none_or(|wanted| wanted == name.as_str()))
-        .map(|(name, schema)| read(name, schema.to_string().as_bytes()))
-        .collect()
+    SchemaFile::read(path)?.schemas(room_type)
 }
 
 /// The member of a room type's schema with the type of its state in saves. No node sends it: it has
 /// hidden fields.
 pub(crate) const SAVE: &str = "save";
 
-/// The types of states in saves, by room type, in a file that the command `schema` wrote. Files of
-/// nodes, and of older releases of Playfield, have none.
-pub(crate) fn saves_of_file(path: &Path) -> io::Result<BTreeMap<String, Type>> {
-    let wrong = |what: String| io::Error::other(format!("{}: {what}", path.display()));
-    let text = std::fs::read(path).map_err(|error| wrong(error.to_string()))?;
-    let value: Value = serde_json::from_slice(&text).map_err(|error| wrong(error.to_string()))?;
-    let Value::Object(members) = value else { return Ok(BTreeMap::new()) };
-    let saves = members.iter().filter_map(|(name, schema)| Some((name, schema.get(SAVE)?)));
-    let read = |(name, of): (&String, &Value)| {
-        let of = Type::from_json(of.to_string().as_bytes());
-        Ok((name.clone(), of.map_err(|error| wrong(format!("{name}: {SAVE}: {error}")))?))
-    };
-    saves.map(read).collect()
+/// A file that the command `schema` wrote. It is read once, as it may be a pipe.
+pub(crate) struct SchemaFile<'a> {
+    path: &'a Path,
+    text: Vec<u8>,
+    members: Map<String, Value>,
+}
+
+impl<'a> SchemaFile<'a> {
+    pub(crate) fn read(path: &'a Path) -> io::Result<Self> {
+        let wrong = |what: &dyn Display| io::Error::other(format!("{}: {what}", path.display()));
+        let text = std::fs::read(path).map_err(|error| wrong(&error))?;
+        if text.trim_ascii().is_empty() {
+            let why = "it is empty, so the command that was to write it may have failed: it should \
+                       have what `schema` prints";
+            return Err(wrong(&why));
+        }
+        match serde_json::from_slice(&text) {
+            Ok(Value::Object(members)) => Ok(Self { path, text, members }),
+            Ok(_) => Err(wrong(&"it has no schema")),
+            Err(error) => Err(wrong(&format!("it is not what `schema` prints: {error}"))),
+        }
+    }
+
+    fn wrong(&self, what: &dyn Display) -> io::Error {
+        io::Error::other(format!("{}: {what}", self.path.display()))
+    }
+
+    /// The schemas of a program, or that of one room type, which then has this name.
+    pub(crate) fn schemas(&self, room_type: Option<&str>) -> io::Result<Schemas> {
+        let read = |name: &str, text: &[u8]| {
+            let schema = RoomSchema::from_json(text);
+            Ok((name.to_owned(), schema.map_err(|error| self.wrong(&error))?))
+        };
+        if self.members.contains_key("fingerprint") {
+            let Some(name) = room_type else {
+                let why = "it has the schema of one room type: say which one after the file";
+                return Err(self.wrong(&why));
+            };
+            return Ok(vec![read(name, &self.text)?]);
+        }
+        self.members
+            .iter()
+            .filter(|(name, _)| room_type.is_none_or(|wanted| wanted == name.as_str()))
+            .map(|(name, schema)| read(name, schema.to_string().as_bytes()))
+            .collect()
+    }
+
+    /// The types of states in saves, by room type. Files of nodes, and of older releases of
+    /// Playfield, have none.
+    pub(crate) fn saves(&self) -> io::Result<BTreeMap<String, Type>> {
+        let saves = self.members.iter();
+        let saves = saves.filter_map(|(name, schema)| Some((name, schema.get(SAVE)?)));
+        let read = |(name, of): (&String, &Value)| {
+            let of = Type::from_json(of.to_string().as_bytes());
+            Ok((name.clone(), of.map_err(|error| self.wrong(&format!("{name}: {SAVE}: {error}")))?))
+        };
+        saves.map(read).collect()
+    }
 }
 
 /// The schema of a room type of a running node, over TLS trusting these certificates.

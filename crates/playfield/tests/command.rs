@@ -590,6 +590,19 @@ fn all_that_an_older_client_lacks_is_named() {
     let failed = output(&["schema", "check"]);
     assert_eq!(failed.status.code(), Some(2));
     assert!(text(&failed.stderr).starts_with("schema check needs the file"));
+    if cfg!(unix) {
+        let check = |schemas: &[u8]| {
+            let mut check = program(&["schema", "check", "/dev/stdin"]);
+            let check = check.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+            let mut check = check.spawn().expect("this program can be run");
+            check.stdin.take().unwrap().write_all(schemas).expect("it reads");
+            check.wait_with_output().expect("it ends")
+        };
+        let empty = text(&check(b"").stderr);
+        assert!(empty.starts_with("/dev/stdin: it is empty, so the command"), "{empty}");
+        let served = check(&output(&["schema"]).stdout);
+        assert!(served.status.success(), "a pipe is read once: {}", text(&served.stderr));
+    }
     std::fs::write(&old, "{}").expect("a file");
     let failed = output(&["schema", "check", &old, "--rollback"]);
     assert_eq!(failed.status.code(), Some(1));
