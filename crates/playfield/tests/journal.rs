@@ -11,6 +11,8 @@ mod damage;
 mod full;
 #[path = "journal/panics.rs"]
 mod panics;
+#[path = "journal/stale.rs"]
+mod stale;
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::path::PathBuf;

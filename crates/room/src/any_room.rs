@@ -13,7 +13,7 @@ use crate::frozen::{FreezeError, FrozenWriter, InFlight};
 use crate::recording::Recorder;
 use crate::{
     Claims, EndReason, Error, LeaveReason, Link, Message, Operation, Player, Reservation,
-    RoomOutput, SeatFor, Sender, Stage, StoreError, Undone, Unsaved,
+    RoomOutput, Saves, SeatFor, Sender, Stage, StoreError, Undone, Unsaved,
 };
 
 /// A player who wants to join.
@@ -323,6 +323,11 @@ pub trait AnyRoom: Send {
     fn save(&mut self, out: &mut Vec<u8>) -> bool {
         let _ = out;
         false
+    }
+
+    /// The saves that the store may have of a room that is saved.
+    fn saves(&self) -> Option<Saves> {
+        None
     }
 
     /// Takes what is left of a journaled room that ended without being saved, or failed.

@@ -48,7 +48,7 @@ pub use claims::Claims;
 pub use completion::Completion;
 pub use context::Context;
 pub use context_state::{METADATA_BYTES_MAX, METADATA_MAX, PENDING_MAX, TIMERS_MAX};
-pub use core::{HELD_MAIL_MAX, Unsaved};
+pub use core::{HELD_MAIL_MAX, Saves, Unsaved};
 pub use deferred::{DEFERRED_MAX, Deferred};
 pub use error::{ERROR_TEXT_BYTES_MAX, Error, Result, room_full};
 pub use fences::Fences;

@@ -14,7 +14,8 @@ use crate::frozen::{FreezeError, FrozenWriter, InFlight};
 use crate::message::{AskId, Call};
 use crate::{
     Admission, AnyRoom, Context, EndReason, Entrant, Error, LeaveReason, Link, Mail, Operation,
-    Player, Reservation, Result, Room, RoomOutput, RoomSummary, SeatFor, Stage, Undone, Unsaved,
+    Player, Reservation, Result, Room, RoomOutput, RoomSummary, Saves, SeatFor, Stage, Undone,
+    Unsaved,
 };
 
 impl<R: Room> AnyRoom for RoomCore<R> {
@@ -319,6 +320,10 @@ impl<R: Room> AnyRoom for RoomCore<R> {
 
     fn save(&mut self, out: &mut Vec<u8>) -> bool {
         self.write_save(out)
+    }
+
+    fn saves(&self) -> Option<Saves> {
+        self.saving.as_ref().map(|saving| saving.saves().clone())
     }
 
     fn take_unsaved(&mut self) -> Option<Box<Unsaved>> {

@@ -14,7 +14,9 @@ use crate::context::replies::send_reply;
 use crate::context_state::Subject;
 use crate::frozen::parts::{self, Part, Time};
 use crate::frozen::{FreezeError, FrozenWriter, InFlight};
-use crate::{AnyRoom as _, Error, InternalMessage, Player, Room, RoomOutput, RoomSummary};
+use crate::{
+    AnyRoom as _, Durability, Error, InternalMessage, Player, Room, RoomOutput, RoomSummary,
+};
 
 /// Work that was given up may be followed by other work, for so many times.
 const ROUNDS: usize = 4;
@@ -228,6 +230,10 @@ impl<R: Room> RoomCore<R> {
         form.value(Part::Rates, &context.freeze_rates());
         if let Some(saving) = saving {
             form.value(Part::Saving, &saving);
+        }
+        let is_journaled = settings.durability == Durability::Journal;
+        if let Some(saving) = self.saving.as_ref().filter(|_| is_journaled) {
+            form.value(Part::Saves, &saving.freeze_saves());
         }
         if let Some(fork) = &context.fork {
             form.value(Part::Fork, fork);

@@ -165,6 +165,7 @@ impl<R: Room> RoomCore<R> {
                 }
                 (NOTHING, KeyOrigin::Spelled) => Err(not_a_code()),
                 (NOTHING, _) => {
+                    self.saving.iter_mut().for_each(Saving::was_not_found);
                     let Unborn { options, format, tracking, .. } = &unborn;
                     self.give_birth(*format, options, out).and_then(|mut state| {
                         let tracker = guard(|| Tracker::new(&mut state, *tracking));

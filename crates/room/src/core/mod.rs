@@ -33,7 +33,7 @@ use joining::{Opening, Waiting};
 use loading::Unborn;
 pub(crate) use saving::REOPENINGS;
 use saving::Saving;
-pub use saving::Unsaved;
+pub use saving::{Saves, Unsaved};
 
 /// A room of one type.
 pub(crate) struct RoomCore<R: Room> {

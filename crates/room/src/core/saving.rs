@@ -1,5 +1,6 @@
 //! A persistent room: when it is saved, and who waits for that.
 
+mod saves;
 mod unsaved;
 
 use std::future::ready;
@@ -9,6 +10,7 @@ use std::time::Duration;
 use playfield_state::{Kept, save_kept};
 use playfield_wire::ErrorCode;
 
+pub use saves::Saves;
 pub use unsaved::Unsaved;
 
 use super::guard::guard;
@@ -44,6 +46,8 @@ pub(super) struct Saving {
     every: Duration,
     /// The save on disk, if that is known.
     on_disk: Option<Print>,
+    /// The saves that the store may have.
+    saves: Saves,
     /// Since when the room's code has run that may have changed the state.
     changed_since: Option<Duration>,
     /// The parties that wait for the next save.
@@ -103,7 +107,7 @@ struct InFlight {
 }
 
 /// The hash and the length of a save.
-#[derive(Clone, Copy, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Print(u64, usize);
 
 impl Print {
@@ -123,6 +127,7 @@ impl Saving {
             owned: Arc::new(Owned { store, room_type, key, fence: OnceLock::new() }),
             every,
             on_disk: None,
+            saves: Saves::default(),
             changed_since: None,
             asked: Vec::new(),
             in_flight: None,
@@ -252,6 +257,7 @@ impl Saving {
     pub(super) fn disown(&mut self, now: Duration) {
         self.owned = self.owned.closed();
         self.on_disk = None;
+        self.saves.forget();
         self.changed_since.get_or_insert(now);
     }
 
@@ -320,7 +326,30 @@ impl Saving {
     /// The room was made of this save. If it may not reach the disk, the room is unsaved.
     pub(super) fn was_loaded(&mut self, print: Print, is_durable: bool) {
         self.on_disk = is_durable.then_some(print);
+        if is_durable {
+            self.saves.is(Some(print));
+        }
         self.bytes = print.1;
+    }
+
+    /// The store has no save of the room.
+    pub(super) fn was_not_found(&mut self) {
+        self.saves.is(None);
+    }
+
+    /// The saves that the store may have.
+    pub(super) fn saves(&self) -> &Saves {
+        &self.saves
+    }
+
+    /// Returns the same for another process.
+    pub(super) fn freeze_saves(&self) -> parts::Saves {
+        self.saves.freeze()
+    }
+
+    /// Goes on from what [`freeze_saves`](Self::freeze_saves) returned.
+    pub(super) fn thaw_saves(&mut self, frozen: parts::Saves) {
+        self.saves = Saves::thaw(frozen);
     }
 
     /// Its type and key, for the log.
@@ -515,6 +544,7 @@ impl<R: Room> RoomCore<R> {
         }
         match context.number() {
             Ok(number) => {
+                saving.saves.add(print);
                 saving.save(fence, bytes, out.completion(number));
                 let asked = std::mem::take(&mut saving.asked);
                 let changed_since = saving.changed_since.take();
@@ -545,6 +575,7 @@ impl<R: Room> RoomCore<R> {
         let told = match outcome {
             Ok(()) => {
                 saving.on_disk = Some(print);
+                saving.saves.is(Some(print));
                 if saving.failed.take().is_some() {
                     log::info!("{} is saved again", saving.name());
                 }

@@ -77,6 +77,10 @@ impl<R: Room> RoomCore<R> {
                 let open = pending.save.map(|open| saving.resume(open, |of| messages.take(of)));
                 let open = open.transpose();
                 open.map_err(|why| frozen.refused(Part::Pending, why))?;
+                match frozen.value(Part::Saves) {
+                    Err(ThawError::Missing { .. }) => {}
+                    saves => saving.thaw_saves(saves?),
+                }
                 saving.resume_reopening(held.reopening);
                 context.persists = true;
                 context.saves_asked = saving.asked_len();

@@ -40,10 +40,12 @@ pub(crate) enum Part {
     Held = 16,
     /// Only of a fork.
     Fork = 17,
+    /// The saves that the store may have. Only of a journaled room.
+    Saves = 18,
 }
 
 impl Part {
-    const ALL: [Self; 17] = [
+    const ALL: [Self; 18] = [
         Self::About,
         Self::Settings,
         Self::Clock,
@@ -61,6 +63,7 @@ impl Part {
         Self::Pending,
         Self::Held,
         Self::Fork,
+        Self::Saves,
     ];
 
     pub(crate) fn name(self) -> &'static str {
@@ -82,6 +85,7 @@ impl Part {
             Self::Pending => "pending",
             Self::Held => "held",
             Self::Fork => "fork",
+            Self::Saves => "saves",
         }
     }
 }
@@ -488,6 +492,17 @@ pub(crate) struct SaveInFlight {
     pub(crate) bytes: u64,
     pub(crate) changed_since: Option<Time>,
     pub(crate) asked: Vec<Message>,
+}
+
+/// The saves that the store may have.
+#[derive(Data, Debug, Default)]
+pub(crate) struct Saves {
+    /// The hash and the length of each.
+    pub(crate) hashes: Vec<[u64; 2]>,
+    /// It may have none.
+    pub(crate) or_none: bool,
+    /// It can have no other.
+    pub(crate) is_all: bool,
 }
 
 /// The room is a fork.

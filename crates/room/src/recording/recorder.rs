@@ -17,7 +17,7 @@ use super::{Files, Input, Position, RecorderSettings, Why};
 use crate::frozen::{FreezeError, FrozenWriter, InFlight};
 use crate::{
     Admission, AnyRoom, EndReason, Entrant, Error, LeaveReason, Mail, Operation, Player,
-    Reservation, RoomOutput, RoomSummary, SeatFor, Stage, StoreErrorKind, Undone, Unsaved,
+    Reservation, RoomOutput, RoomSummary, Saves, SeatFor, Stage, StoreErrorKind, Undone, Unsaved,
 };
 
 /// A room that notes its inputs: the last minutes in memory, or all in a file. To its host it is
@@ -595,6 +595,10 @@ impl AnyRoom for Recorder {
 
     fn save(&mut self, out: &mut Vec<u8>) -> bool {
         self.room.save(out)
+    }
+
+    fn saves(&self) -> Option<Saves> {
+        self.room.saves()
     }
 
     fn take_unsaved(&mut self) -> Option<Box<Unsaved>> {

@@ -7,7 +7,7 @@ use playfield_wire::ErrorCode;
 use super::replay::{Host, Replay};
 use super::{Position, Recording, ReplayError, Step};
 use crate::frozen::{FreezeError, FrozenWriter};
-use crate::{AnyRoom, Error, RoomType, Stage};
+use crate::{AnyRoom, Error, RoomType, Saves, Stage};
 
 /// A room that was run to the end of a journal.
 #[derive(Debug)]
@@ -24,6 +24,8 @@ pub struct Recovered {
     /// The last place at which it is known to be as it was: if another build runs it, what came
     /// after may be otherwise.
     pub known: Position,
+    /// The saves that the store may have, if nobody else has saved the room.
+    pub saves: Saves,
 }
 
 /// The form in which a recovered room goes on.
@@ -107,9 +109,14 @@ pub fn recover(recording: &Recording, room_type: &RoomType) -> Result<Recovered,
         while replay.position().inputs < same.inputs && matches!(replay.step(None), Ok(Some(_))) {}
     }
     let position = replay.position();
+    let mut saves = replay.room().saves().unwrap_or_default();
+    if saves.has_grown && !is_comparable {
+        // Another build has made them, so they were others.
+        saves.forget();
+    }
     let room = freeze(replay.room(), position)?;
     let inputs = position.inputs - first.inputs;
-    Ok(Recovered { room, position, inputs, stopped, known: same })
+    Ok(Recovered { room, position, inputs, stopped, known: same, saves })
 }
 
 /// Runs a room that has failed up to so many inputs of its journal, before the one with which it

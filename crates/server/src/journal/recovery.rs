@@ -12,10 +12,14 @@ use playfield_room::frozen::FrozenWriter;
 use playfield_room::recording::{
     About, Journal as Read, Position, Recording, RecoveredRoom, Segment, recover,
 };
-use playfield_room::{RoomType, Store, StoreError};
-use tokio::runtime::Builder;
+use playfield_room::{RoomType, Saves, Store, StoreError, StoreErrorKind};
+use tokio::runtime::{Builder, Runtime};
+use tokio::time::timeout;
 
 use super::{ENDING, Journal};
+
+/// The time that the store has to load the save of a room.
+const LOAD_WAIT: Duration = Duration::from_secs(10);
 
 /// A room that goes on from the journal.
 pub(crate) struct Recovering {
@@ -52,6 +56,8 @@ impl Journal {
             io::Error::new(io::ErrorKind::InvalidData, text)
         };
         let counts = self.counts()?;
+        let runtime = Builder::new_current_thread().enable_all().build()?;
+        let store = store.map(|store| (store, &runtime));
         let (mut rooms, mut inputs) = (Vec::new(), 0);
         for (shard, files) in self.files_of(counts)? {
             let files_read = files.iter().map(|(_, name, bytes)| (name.as_str(), &bytes[..]));
@@ -94,7 +100,7 @@ impl Journal {
         &self,
         recording: &Recording,
         room_types: &[RoomType],
-        store: Option<&Arc<dyn Store>>,
+        store: Option<(&Arc<dyn Store>, &Runtime)>,
         shard: u32,
     ) -> Result<(Option<Recovering>, u64), String> {
         let about = recording.about().clone();
@@ -116,6 +122,20 @@ impl Journal {
             );
         }
         let (position, inputs, known) = (recovered.position, recovered.inputs, recovered.known);
+        if let Some((store, runtime)) = store
+            && is_stale(store, runtime, &about, &recovered.saves, &named)?
+        {
+            self.keeps_others.store(true, Ordering::Relaxed);
+            log::error!(
+                "{named} does not go on from {}, but starts from its save in the store, which is \
+                 newer: the journal has this room until {position}, and does not know that save. \
+                 It was made by a process without this journal, or after the last input that the \
+                 journal has. The files are kept in {:?}",
+                recording.files().last().map_or("", String::as_str),
+                self.folder.join(super::KEPT)
+            );
+            return Ok((None, inputs));
+        }
         if known.inputs < position.inputs && about.build != self.build {
             log::warn!(
                 "{named} goes on at {position} in another build than {:?}, which journaled it: the \
@@ -131,9 +151,9 @@ impl Journal {
                 Some(Recovering { form, about, position, criteria, shard })
             }
             RecoveredRoom::Ending(save) => {
-                let store =
+                let (store, runtime) =
                     store.ok_or_else(|| format!("{named} was ending, and there is no store"))?;
-                save_now(store, &about, save)
+                save_now(store, runtime, &about, save)
                     .map_err(|error| format!("{named} was ending, and can't be saved: {error}"))?;
                 None
             }
@@ -176,12 +196,43 @@ pub(crate) fn parts(path: &Path) -> Option<(u64, u32, u64)> {
     parts.next().is_none().then_some((incarnation, numbers.0, numbers.1))
 }
 
-/// Saves a room that was ending.
-fn save_now(store: &Arc<dyn Store>, about: &About, save: Vec<u8>) -> Result<(), StoreError> {
+/// Returns whether the store has a save that is newer than what the journal has of a room. If the
+/// store is away, that can't be told.
+fn is_stale(
+    store: &Arc<dyn Store>,
+    runtime: &Runtime,
+    about: &About,
+    saves: &Saves,
+    named: &str,
+) -> Result<bool, String> {
     let key = about.key.as_deref().unwrap_or_default();
-    let runtime = Builder::new_current_thread().enable_all().build().map_err(|error| {
-        StoreError::new(playfield_room::StoreErrorKind::Other, error.to_string())
-    })?;
+    let loaded = runtime.block_on(async {
+        timeout(LOAD_WAIT, store.load(&about.room_type, key)).await.unwrap_or_else(|_| {
+            let text = format!("it did not answer within {LOAD_WAIT:?}");
+            Err(StoreError::new(StoreErrorKind::Away, text))
+        })
+    });
+    match loaded {
+        Ok(loaded) => Ok(loaded.is_some_and(|loaded| saves.lacks(&loaded.bytes))),
+        Err(error) if matches!(error.kind(), StoreErrorKind::Away | StoreErrorKind::Busy) => {
+            log::warn!(
+                "{named} goes on from the journal, but its save can't be read now, so whether that \
+                 is newer is not known: {error}"
+            );
+            Ok(false)
+        }
+        Err(error) => Err(format!("the save of {named} can't be read: {error}")),
+    }
+}
+
+/// Saves a room that was ending.
+fn save_now(
+    store: &Arc<dyn Store>,
+    runtime: &Runtime,
+    about: &About,
+    save: Vec<u8>,
+) -> Result<(), StoreError> {
+    let key = about.key.as_deref().unwrap_or_default();
     runtime.block_on(async {
         let opened = store.open(&about.room_type, key).await?;
         store.save_and_wait(&about.room_type, key, opened.fence, save).await?;

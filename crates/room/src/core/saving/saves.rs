@@ -1,0 +1,64 @@
+//! The saves that a store may have of a room.
+
+use super::Print;
+use crate::frozen::parts;
+
+/// The most saves that are told apart. The store would have to fail as often in a row.
+const KNOWN_MAX: usize = 16;
+
+/// The saves that the store may have of a journaled room, if nobody else has saved it.
+#[derive(Clone, Debug, Default)]
+pub struct Saves {
+    /// `None` stands for no save.
+    known: Vec<Option<Print>>,
+    /// The store can have no other.
+    is_all: bool,
+    /// A save was begun since the room was made.
+    pub(crate) has_grown: bool,
+}
+
+impl Saves {
+    /// Returns whether this save, which a store has now, was made by someone else, or later than
+    /// the room knows. It is newer than the room then. `false` if that can't be told.
+    #[must_use]
+    pub fn lacks(&self, save: &[u8]) -> bool {
+        self.is_all && !self.known.contains(&Some(Print::of(save)))
+    }
+
+    /// The store has this save and no other; `None` stands for no save.
+    pub(super) fn is(&mut self, save: Option<Print>) {
+        (self.known, self.is_all) = (vec![save], true);
+    }
+
+    /// A save was begun. If it fails, it may be there nevertheless.
+    pub(super) fn add(&mut self, save: Print) {
+        self.has_grown = true;
+        if !self.known.contains(&Some(save)) {
+            self.known.push(Some(save));
+        }
+        if self.known.len() > KNOWN_MAX {
+            self.forget();
+        }
+    }
+
+    /// The store may have any save.
+    pub(crate) fn forget(&mut self) {
+        self.known.clear();
+        self.is_all = false;
+    }
+
+    pub(super) fn freeze(&self) -> parts::Saves {
+        let Self { known, is_all, has_grown: _ } = self;
+        let hashes = known.iter().flatten().map(|Print(hash, bytes)| [*hash, *bytes as u64]);
+        parts::Saves { hashes: hashes.collect(), or_none: known.contains(&None), is_all: *is_all }
+    }
+
+    pub(super) fn thaw(frozen: parts::Saves) -> Self {
+        let parts::Saves { hashes, or_none, is_all } = frozen;
+        let print = |[hash, bytes]: [u64; 2]| Print(hash, usize::try_from(bytes).unwrap_or(0));
+        let mut known: Vec<_> = hashes.into_iter().map(print).map(Some).collect();
+        known.extend(or_none.then_some(None));
+        let is_all = is_all && known.len() <= KNOWN_MAX;
+        Self { known, is_all, has_grown: false }
+    }
+}
