@@ -15,6 +15,7 @@ use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -60,6 +61,10 @@ pub(crate) struct Journal {
     /// journal, until the store has it, or for the next start.
     unsaved: Mutex<HashSet<(String, String)>>,
     saver: Saver,
+    /// Each receives the end of a thread that writes the files of a shard.
+    writers: Mutex<Vec<Receiver<()>>>,
+    /// When those threads give up to write, as the node ends.
+    ends_at: Mutex<Option<Instant>>,
     /// Wakes the shards when the files count.
     wake: Mutex<Vec<Box<dyn Fn() + Send>>>,
 }
@@ -115,6 +120,8 @@ impl Journal {
             keeps_others: AtomicBool::new(false),
             unsaved: Mutex::default(),
             saver: Saver::default(),
+            writers: Mutex::default(),
+            ends_at: Mutex::default(),
             wake: Mutex::default(),
         };
         if !is_successor {
@@ -137,6 +144,8 @@ impl Journal {
             keeps_others: AtomicBool::new(false),
             unsaved: Mutex::default(),
             saver: Saver::default(),
+            writers: Mutex::default(),
+            ends_at: Mutex::default(),
             wake: Mutex::default(),
         })
     }
@@ -192,6 +201,28 @@ impl Journal {
             thread::sleep(Duration::from_millis(1));
         }
         self.own_if_ready();
+    }
+
+    /// The node ends: its files are written until then, and not longer.
+    pub(crate) fn ends_at(&self, deadline: Instant) {
+        *self.ends_at.lock().unwrap_or_else(PoisonError::into_inner) = Some(deadline);
+    }
+
+    /// Returns whether a shard that has ended tries again to write its files.
+    fn may_write(&self) -> bool {
+        let ends_at = *self.ends_at.lock().unwrap_or_else(PoisonError::into_inner);
+        ends_at.is_some_and(|at| Instant::now() < at)
+    }
+
+    /// Waits until all that the shards have noted is durable, once they have ended. Returns whether
+    /// it is.
+    pub(crate) fn wait_until_written(&self, deadline: Instant) -> bool {
+        let writers = std::mem::take(&mut *self.writers());
+        writers.iter().all(|writer| {
+            let left = deadline.saturating_duration_since(Instant::now());
+            // Each drops its end, unless it gives up.
+            writer.recv_timeout(left) == Err(RecvTimeoutError::Disconnected)
+        })
     }
 
     /// Lets another process have the folder.
@@ -304,6 +335,10 @@ impl Journal {
 
     fn owner(&self) -> MutexGuard<'_, Option<File>> {
         self.owner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn writers(&self) -> MutexGuard<'_, Vec<Receiver<()>>> {
+        self.writers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn unsaved(&self) -> MutexGuard<'_, HashSet<(String, String)>> {

@@ -6,6 +6,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Seek, SeekFrom, Write};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{SyncSender, sync_channel};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -72,7 +73,9 @@ impl FileSink {
         });
         let name = format!("playfield-journal-{shard}");
         let thread = Arc::clone(&shared);
-        thread::Builder::new().name(name).spawn(move || writer.run(&thread, &wake))?;
+        let (gives_up, has_ended) = sync_channel(1);
+        thread::Builder::new().name(name).spawn(move || writer.run(&thread, &wake, &gives_up))?;
+        journal.writers().push(has_ended);
         Ok(Self(shared))
     }
 }
@@ -130,11 +133,11 @@ impl Shared {
         Some((blocks, orders.settled.take()))
     }
 
-    /// Waits until a write is tried again. Returns whether the node ends instead.
+    /// Waits until a write is tried again. Returns whether it is not, as the node ends.
     fn pause(&self) -> bool {
         let by = Instant::now() + RETRY;
         let mut orders = self.orders();
-        while !orders.ends {
+        while !orders.ends || self.journal.may_write() {
             let left = by.saturating_duration_since(Instant::now());
             if left.is_zero() {
                 return false;
@@ -168,12 +171,13 @@ struct Writer {
 }
 
 impl Writer {
-    fn run(mut self, shared: &Shared, wake: &dyn Fn()) {
+    fn run(mut self, shared: &Shared, wake: &dyn Fn(), gives_up: &SyncSender<()>) {
         let mut settled = None;
         while let Some((blocks, settles)) = shared.next() {
             settled = settles.or(settled);
             if let Some(last) = blocks.last().map(|block| block.number) {
                 if !self.write_until_done(&blocks, shared) {
+                    let _ = gives_up.try_send(());
                     return;
                 }
                 shared.durable.store(last + 1, Ordering::Release);
@@ -304,3 +308,6 @@ impl Drop for Writer {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -187,6 +187,9 @@ impl Running {
         let began = Instant::now();
         let deadline = began + self.shutdown_timeout + LAST_TURN;
         let mut missing = self.shards.len() - ended;
+        if let Some(journal) = &self.node.journal {
+            journal.ends_at(deadline + LAST_TURN);
+        }
         while missing > 0 {
             match self.words.recv_timeout(left_until(deadline)) {
                 Ok(Word::Ended) => missing -= 1,
@@ -241,6 +244,21 @@ impl Running {
         }
         if let Some(journal) = &self.node.journal {
             journal.stop_saving();
+            let is_written = self.handle.is_replaced()
+                || missing > 0
+                || journal.wait_until_written(deadline + LAST_TURN);
+            if !is_written {
+                let text = format!(
+                    "journal.folder = {:?}: the ends of rooms are not written; the next start runs \
+                     them again, and saves them",
+                    journal.folder()
+                );
+                log::error!("{text}");
+                unfinished.push(text);
+            }
+            if missing == 0 {
+                journal.release();
+            }
         }
         // Its rooms are gone, so this releases the file: the process may open it again.
         if !self.node.store.close(STORE_CLOSE_MAX) {

@@ -1,0 +1,97 @@
+//! The files of a shard, without a shard.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use playfield_room::recording::Journal as Read;
+use playfield_room::{Room, RoomType, room};
+use playfield_state::State;
+
+use crate::config;
+use crate::journal::{ENDING, FileSink, Journal};
+use crate::shard::journaled::{Block, Sink as _};
+
+/// Only a failing test waits that long.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+#[derive(State, Default)]
+struct Kept {
+    number: u64,
+}
+
+#[room(persist = 1, durability = journal)]
+impl Room for Kept {}
+
+/// A folder that is removed when dropped.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(name: &str) -> Self {
+        let name = format!("playfield-journal-files-{}-{name}", std::process::id());
+        Self(std::env::temp_dir().join(name))
+    }
+
+    fn open(&self) -> Arc<Journal> {
+        self.open_for(&[RoomType::of::<Kept>("kept")]).unwrap()
+    }
+
+    fn open_for(&self, room_types: &[RoomType]) -> Option<Arc<Journal>> {
+        let settings = config::Journal { folder: self.0.clone(), ..config::Journal::default() };
+        Journal::open(&settings, room_types, 1, false).unwrap()
+    }
+
+    /// The files, oldest first.
+    fn files(&self) -> Vec<PathBuf> {
+        let entries = fs::read_dir(&self.0).unwrap();
+        let mut files: Vec<_> = entries.map(|entry| entry.unwrap().path()).collect();
+        files.retain(|path| path.extension().is_some_and(|it| it == ENDING));
+        files.sort();
+        files
+    }
+
+    /// The last block in the files.
+    fn last(&self) -> Option<u64> {
+        let read = |path: &PathBuf| (path.display().to_string(), fs::read(path).unwrap());
+        let files: Vec<_> = self.files().iter().map(read).collect();
+        Read::read(files.iter().map(|(name, bytes)| (name.as_str(), &bytes[..]))).last()
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+fn block(number: u64, begins_file: bool) -> Block {
+    Block { number, sections: Vec::new(), begins_file }
+}
+
+#[test]
+fn the_end_of_a_node_waits_until_all_is_written() {
+    let folder = Folder::new("ends");
+    let journal = folder.open();
+    let mut sink = FileSink::start(&journal, 0, || {}).unwrap();
+    for number in 0..200 {
+        sink.append(block(number, number % 50 == 49));
+    }
+    drop(sink);
+    assert!(journal.wait_until_written(Instant::now() + PATIENCE));
+    assert_eq!(folder.last(), Some(199));
+}
+
+#[test]
+fn the_end_of_a_node_does_not_wait_for_ever_for_a_disk_that_fails() {
+    let folder = Folder::new("fails");
+    let journal = folder.open();
+    let mut sink = FileSink::start(&journal, 0, || {}).unwrap();
+    fs::remove_dir_all(&folder.0).unwrap();
+    sink.append(block(0, true));
+    sink.append(block(1, true));
+    drop(sink);
+    let deadline = Instant::now() + Duration::from_millis(50);
+    journal.ends_at(deadline);
+    assert!(!journal.wait_until_written(deadline + PATIENCE), "it gives up by itself");
+}
