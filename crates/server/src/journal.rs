@@ -84,6 +84,9 @@ impl Journal {
         let Some(first) =
             room_types.iter().find(|of| of.settings.durability == Durability::Journal)
         else {
+            if let Some(text) = left_behind(&settings.folder) {
+                log::warn!("{text}");
+            }
             return Ok(None);
         };
         if !is_journaled(&first.settings) {
@@ -344,6 +347,21 @@ impl Journal {
     fn unsaved(&self) -> MutexGuard<'_, HashSet<(String, String)>> {
         self.unsaved.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// A warning for a build without journaled rooms, if the folder has a journal.
+fn left_behind(folder: &Path) -> Option<String> {
+    let mut entries = fs::read_dir(folder).ok()?.filter_map(Result::ok);
+    let has_files =
+        entries.any(|entry| entry.path().extension().is_some_and(|ending| ending == ENDING));
+    has_files.then(|| {
+        format!(
+            "journal.folder = {folder:?} has the journal of an earlier process, but no room type \
+             of this program has `durability = journal`: rooms start from their last saves, \
+             without what only the journal has. Start the earlier program to get that back, or \
+             move the folder away"
+        )
+    })
 }
 
 fn write_owner(mut file: &File, incarnation: u64) -> io::Result<()> {

@@ -95,3 +95,19 @@ fn the_end_of_a_node_does_not_wait_for_ever_for_a_disk_that_fails() {
     journal.ends_at(deadline);
     assert!(!journal.wait_until_written(deadline + PATIENCE), "it gives up by itself");
 }
+
+#[test]
+fn a_program_without_journaled_rooms_names_a_journal_that_is_left() {
+    let folder = Folder::new("left");
+    let left_behind = |folder: &Path| super::super::left_behind(folder);
+    assert_eq!(left_behind(&folder.0), None, "there is no folder");
+    let journal = folder.open();
+    assert_eq!(left_behind(&folder.0), None, "it has no files");
+    drop(FileSink::start(&journal, 0, || {}).unwrap());
+    let text = left_behind(&folder.0).expect("it has a file");
+    let name = format!("{:?}", folder.0);
+    for part in [name.as_str(), "durability = journal", "last saves", "move the folder away"] {
+        assert!(text.contains(part), "{part} is missing in: {text}");
+    }
+    assert!(folder.open_for(&[]).is_none());
+}
