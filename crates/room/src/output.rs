@@ -213,6 +213,8 @@ pub trait RoomOutput {
             Held::Push(push) => self.push(push),
             Held::Post(to, mail) => self.post(&to, mail),
             Held::Spawn(task, work) => return self.spawn(task, work),
+            Held::Compute(task, job) => return self.compute(task, job),
+            Held::Create(room) => return self.create(*room),
         }
         Ok(())
     }
@@ -228,4 +230,8 @@ pub enum Held {
     Post(String, Mail),
     /// Is [spawned](RoomOutput::spawn). It is accepted or refused at once, and begins later.
     Spawn(u64, Task),
+    /// Is [computed](RoomOutput::compute). It is accepted or refused at once, and begins later.
+    Compute(u64, Job),
+    /// Is [created](RoomOutput::create). It is registered or refused at once, and created later.
+    Create(Box<NewRoom>),
 }

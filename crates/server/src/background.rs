@@ -33,6 +33,9 @@ impl Drop for Underway {
     }
 }
 
+/// Begins work that was accepted. If it is dropped, the work never begins.
+pub(crate) type Begin = Box<dyn FnOnce() + Send>;
+
 /// Runs work elsewhere. Each ends as mail to the room that began it.
 pub(crate) trait Background: Send + Sync {
     /// Starts work that waits.
@@ -48,7 +51,15 @@ pub(crate) trait Background: Send + Sync {
     ///
     /// # Errors
     /// `busy` if the queue is full.
-    fn compute(&self, origin: Origin, job: Job) -> Result<(), Error>;
+    fn compute(&self, origin: Origin, job: Job) -> Result<(), Error> {
+        self.compute_later(origin, job).map(|begin| begin())
+    }
+
+    /// Keeps a place in the queue for work that computes, until it is to begin.
+    ///
+    /// # Errors
+    /// As [`compute`](Self::compute).
+    fn compute_later(&self, origin: Origin, job: Job) -> Result<Begin, Error>;
 
     /// Starts to decide who a connection of a shard belongs to. The decision arrives as
     /// [`Authenticated`](crate::shard::mail::ShardMail::Authenticated) with the number of the

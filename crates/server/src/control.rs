@@ -20,7 +20,7 @@ use tokio::runtime::{Builder, Handle};
 use tokio::sync::Notify;
 
 use crate::auth::{Deciding, authenticator_failed};
-use crate::background::{Background, Origin, Underway};
+use crate::background::{Background, Begin, Origin, Underway};
 use crate::counted::Counted;
 use crate::event_loop::SharedRuntime;
 use crate::memory::release;
@@ -63,7 +63,18 @@ struct Queue {
 #[derive(Default)]
 struct Jobs {
     waiting: VecDeque<(Origin, Job)>,
+    /// The number of places that are kept for others.
+    kept: usize,
     stops: bool,
+}
+
+/// A place in the queue that is kept for a computation.
+struct Place(Arc<Queue>);
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.0.lock().kept -= 1;
+    }
 }
 
 impl Control {
@@ -145,20 +156,25 @@ impl Background for Control {
         })
     }
 
-    fn compute(&self, origin: Origin, job: Job) -> Result<(), Error> {
+    fn compute_later(&self, origin: Origin, job: Job) -> Result<Begin, Error> {
         let mut jobs = self.queue.lock();
-        if jobs.waiting.len() >= self.queue.jobs_max {
+        if jobs.waiting.len() + jobs.kept >= self.queue.jobs_max {
             let text = format!(
                 "limits.queues.computations: {} computations are queued already",
                 self.queue.jobs_max
             );
             return Err(Error::new(ErrorCode::Busy, text));
         }
-        jobs.waiting.push_back((origin, job));
-        self.shared.work.computations.store(jobs.waiting.len(), Ordering::Relaxed);
+        jobs.kept += 1;
         drop(jobs);
-        self.queue.changed.notify_one();
-        Ok(())
+        let (place, shared) = (Place(Arc::clone(&self.queue)), Arc::clone(&self.shared));
+        Ok(Box::new(move || {
+            let mut jobs = place.0.lock();
+            jobs.waiting.push_back((origin, job));
+            shared.work.computations.store(jobs.waiting.len(), Ordering::Relaxed);
+            drop(jobs);
+            place.0.changed.notify_one();
+        }))
     }
 
     fn decide(

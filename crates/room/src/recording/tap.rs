@@ -37,7 +37,7 @@ impl Tap<'_> {
     }
 
     fn hold_back(&mut self, held: Held) {
-        // Only work that is spawned can be refused.
+        // Only work and rooms can be refused.
         let _ = self.out.hold(held);
     }
 }
@@ -83,7 +83,10 @@ impl RoomOutput for Tap<'_> {
     }
 
     fn compute(&mut self, task: u64, job: Job) -> Result<()> {
-        let answer = self.out.compute(task, job);
+        let answer = match self.holds {
+            true => self.out.hold(Held::Compute(task, job)),
+            false => self.out.compute(task, job),
+        };
         self.answered(answer)
     }
 
@@ -92,7 +95,10 @@ impl RoomOutput for Tap<'_> {
     }
 
     fn create(&mut self, room: NewRoom) -> Result<()> {
-        let answer = self.out.create(room);
+        let answer = match self.holds {
+            true => self.out.hold(Held::Create(Box::new(room))),
+            false => self.out.create(room),
+        };
         self.answered(answer)
     }
 

@@ -194,7 +194,11 @@ impl Shard {
             ShardMail::Finished { room, mail } => self.host.finished(&mut below!(self), room, mail),
             ShardMail::Held { room, held } => self.host.send_held(&mut below!(self), room, held),
             // A task that was dropped has no use for it.
-            ShardMail::Begin(begin) => drop(begin.send(())),
+            ShardMail::Begin(begin) => begin(),
+            ShardMail::Create { shard, founding } => match shard == self.env.shard {
+                true => self.host.found(&mut below!(self), *founding),
+                false => self.outbound.post(shard, ShardMail::Found(founding)),
+            },
             ShardMail::Answer { answers, answer } => self.env.node.asks.answer(answers, answer),
         }
     }

@@ -8,7 +8,7 @@ use playfield_room::{Completion, Error, Job, RoomType, Task};
 use playfield_wire::ErrorCode;
 
 use crate::auth::{Deciding, Guests};
-use crate::background::{Background, Origin, Underway};
+use crate::background::{Background, Begin, Origin, Underway};
 use crate::config::Config;
 use crate::entropy::Entropy;
 use crate::node::Node;
@@ -50,7 +50,7 @@ impl Background for Nowhere {
         Completion::new(drop)
     }
 
-    fn compute(&self, _: Origin, _: Job) -> Result<(), Error> {
+    fn compute_later(&self, _: Origin, _: Job) -> Result<Begin, Error> {
         Err(Self::refuse())
     }
 

@@ -14,10 +14,10 @@ use std::time::Duration;
 use playfield_room::{Error, Held, Mail, SeatFor};
 use playfield_wire::RequestNumber;
 use playfield_wire::message::MessageRef;
-use tokio::sync::oneshot;
 
 use crate::addresses::Address;
 use crate::auth::Decided;
+use crate::background::Begin;
 use crate::channel::Publication;
 use crate::founding::Founding;
 use crate::handle::operated::{Inspect, Operate, Search, Survey};
@@ -87,8 +87,10 @@ pub(crate) enum ShardMail {
     Finished { room: RoomKey, mail: Mail },
     /// Of a journaled room, to its own shard: this is sent now.
     Held { room: RoomId, held: Held },
-    /// Of a journaled room, to its own shard: background work may begin.
-    Begin(oneshot::Sender<()>),
+    /// Of a journaled room, to its own shard: background work begins now.
+    Begin(Begin),
+    /// Of a journaled room, to its own shard: that shard creates a room now.
+    Create { shard: u16, founding: Box<Founding> },
     /// Of a journaled room, to its own shard: the request from outside with this number is
     /// answered.
     Answer { answers: u64, answer: Result<Vec<u8>, Error> },

@@ -59,8 +59,9 @@ impl Delivery<'_> {
         self.outbound.post(shard, mail);
     }
 
-    /// Registers a room that another wants, and has it created.
-    fn found(&mut self, new: NewRoom, founder: Founder) -> Result<(), Error> {
+    /// Registers a room that another wants, and has it created: later, if the journal of the other
+    /// `holds` it.
+    fn found(&mut self, new: NewRoom, founder: Founder, holds: bool) -> Result<(), Error> {
         let (shard, founding) =
             Founding::register(&self.env.node, self.env.shard, new, founder, 0)?;
         let is_here = shard == self.env.shard;
@@ -74,7 +75,10 @@ impl Delivery<'_> {
             let text = "limits.queues.mail: the mailbox of the room's shard is full; try again";
             return Err(Error::new(ErrorCode::Busy, text));
         }
-        if is_here {
+        if holds {
+            let lane = self.outbound.lanes.held(self.env.shard);
+            self.post(lane, ShardMail::Create { shard, founding: Box::new(founding) });
+        } else if is_here {
             self.outbound.local_foundings.push(founding);
         } else {
             self.post(shard, ShardMail::Found(Box::new(founding)));
@@ -356,7 +360,7 @@ impl RoomOutput for HostedRoomOutput<'_> {
     }
 
     fn create(&mut self, room: NewRoom) -> Result<(), Error> {
-        self.delivery.found(room, self.founder.clone())
+        self.delivery.found(room, self.founder.clone(), false)
     }
 
     fn find(&mut self, rust_type: TypeId, key: &str) -> Result<Option<String>, Error> {
@@ -383,8 +387,16 @@ impl RoomOutput for HostedRoomOutput<'_> {
                     work.await
                 };
                 self.spawn(task, Box::pin(work))?;
-                ShardMail::Begin(begin)
+                ShardMail::Begin(Box::new(move || {
+                    // The node may end.
+                    let _ = begin.send(());
+                }))
             }
+            Held::Compute(task, job) => {
+                let origin = Origin { shard: env.shard, room: self.room, task };
+                ShardMail::Begin(outbound.background.compute_later(origin, job)?)
+            }
+            Held::Create(room) => return self.delivery.found(*room, self.founder.clone(), true),
             held => ShardMail::Held { room: self.id, held },
         };
         self.delivery.post(lane, mail);
@@ -406,7 +418,7 @@ impl RoomHost {
                 delivery.topics.push_to_devices(&mut outlet!(delivery), push);
             }
             Held::Post(to, mail) => delivery.post_to_room(room, &to, mail),
-            Held::Spawn(..) => {}
+            Held::Spawn(..) | Held::Compute(..) | Held::Create(_) => {}
         }
     }
 }

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use playfield_room::recording::{Journal as Read, RecoveredRoom, Segment, SegmentWriter, recover};
-use playfield_room::{Context, Handle, Message as Declared, Player, Room, RoomType, room};
+use playfield_room::{Context, Handle, Message as Declared, On, Player, Room, RoomType, room};
 use playfield_state::{Data, Format, State};
 use playfield_wire::client::{self, ClientMessage};
 use playfield_wire::message::MessageRef;
@@ -27,6 +27,8 @@ thread_local! {
     static DISKS: RefCell<Option<(Speed, Vec<Disk>)>> = const { RefCell::new(None) };
     /// The number of messages that tills have handled.
     static HANDLED: Cell<u64> = const { Cell::new(0) };
+    /// The number of computations of tills.
+    static COMPUTED: Cell<u64> = const { Cell::new(0) };
 }
 
 #[derive(Clone, Copy, PartialEq)]
@@ -151,7 +153,24 @@ struct Till {
 #[reply(u64)]
 struct Add(u64);
 
-#[room(messages(Add), sync_hz = 20, persist = 1, durability = journal)]
+/// Has something done elsewhere: a computation, or another till.
+#[derive(Declared)]
+#[reply(u64)]
+struct Elsewhere {
+    is_room: bool,
+}
+
+/// The result of a computation.
+#[derive(Declared)]
+struct Computed;
+
+#[room(
+    messages(Add, Elsewhere),
+    internal(Computed),
+    sync_hz = 20,
+    persist = 1,
+    durability = journal
+)]
 impl Room for Till {}
 
 impl Handle<Add> for Till {
@@ -164,6 +183,30 @@ impl Handle<Add> for Till {
         HANDLED.set(HANDLED.get() + 1);
         self.sum += it;
         Ok(self.sum)
+    }
+}
+
+impl Handle<Elsewhere> for Till {
+    fn handle(
+        &mut self,
+        Elsewhere { is_room }: Elsewhere,
+        _: &Player,
+        cx: &mut Context<Self>,
+    ) -> playfield_room::Result<u64> {
+        match is_room {
+            true => drop(cx.create_room::<Till>(&())?),
+            false => cx.compute(|| {
+                COMPUTED.set(COMPUTED.get() + 1);
+                Computed
+            })?,
+        }
+        Ok(0)
+    }
+}
+
+impl On<Computed> for Till {
+    fn on(&mut self, _: Computed, _: &mut Context<Self>) -> playfield_room::Result<()> {
+        Ok(())
     }
 }
 
@@ -197,11 +240,16 @@ fn create(world: &mut World, client: Client, room_type: &str) {
 fn ask(request: u32, number: u64) -> Vec<u8> {
     let mut payload = Vec::new();
     Add(number).encode(&mut payload);
+    request_of(request, 0, &payload)
+}
+
+/// A request with the message of this number.
+fn request_of(request: u32, message: u32, payload: &[u8]) -> Vec<u8> {
     let message = ClientMessage::Request(client::Request {
         room: RoomNumber(1),
         request: RequestNumber(request),
-        message: MessageRef::Index(0),
-        payload: &payload,
+        message: MessageRef::Index(message),
+        payload,
     });
     encoded(Format::Packed, &message)
 }
@@ -245,6 +293,32 @@ fn nothing_leaves_before_its_cause_is_durable_and_other_rooms_do_not_wait() {
         assert!(!world.ask(other, RoomNumber(1), "add", "").is_empty());
         sync(&mut world);
         assert_eq!(replies(&mut world, client), [1, 2, 3]);
+        DISKS.set(None);
+    }
+}
+
+#[test]
+fn work_and_rooms_begin_once_their_cause_is_durable() {
+    for (shards, is_room) in [(1, false), (1, true), (2, false), (2, true)] {
+        let (mut world, client) = till(shards, 0);
+        sync(&mut world);
+        let begun = |world: &mut World| {
+            world.run_background();
+            let rooms = (0..shards).map(|shard| world.counters(shard).rooms).sum::<u64>();
+            (COMPUTED.get(), rooms)
+        };
+        let (computed, rooms) = begun(&mut world);
+        let mut payload = Vec::new();
+        Elsewhere { is_room }.encode(&mut payload);
+        world.say(client, &request_of(1, 1, &payload));
+        world.wait(60);
+        assert_eq!(begun(&mut world), (computed, rooms), "its cause is not durable");
+        sync(&mut world);
+        world.wait(60);
+        let now = begun(&mut world);
+        assert_eq!(now, (computed + u64::from(!is_room), rooms + u64::from(is_room)));
+        sync(&mut world);
+        assert!(replies(&mut world, client).contains(&1));
         DISKS.set(None);
     }
 }

@@ -27,7 +27,7 @@ use super::tickets;
 use super::{credit, overload, passed_on, switching};
 use crate::addresses::Tally;
 use crate::auth::{Authenticator, Deciding, Decision, Guests, Identity};
-use crate::background::{Background, Origin, Underway};
+use crate::background::{Background, Begin, Origin, Underway};
 use crate::config::Config;
 use crate::entropy::Entropy;
 use crate::fleet::{FleetSettings, HostedFleet};
@@ -116,7 +116,7 @@ pub(super) const CLOSE: &[u8] = b"\x88\x82\0\0\0\0\x03\xE8";
 /// Background work that waits to be run by the test.
 #[derive(Default)]
 pub(super) struct Held {
-    jobs: Mutex<Vec<(Origin, Job)>>,
+    jobs: Arc<Mutex<Vec<(Origin, Job)>>>,
     tasks: Mutex<Vec<(Origin, Task)>>,
     deciding: Mutex<Vec<(u16, ConnectionKey, u64, Deciding)>>,
     decisions: AtomicU64,
@@ -133,13 +133,12 @@ impl Background for Held {
         Completion::new(drop)
     }
 
-    fn compute(&self, origin: Origin, job: Job) -> Result<(), Error> {
-        let mut jobs = self.jobs.lock().unwrap();
-        if jobs.len() >= 2 {
+    fn compute_later(&self, origin: Origin, job: Job) -> Result<Begin, Error> {
+        if self.jobs.lock().unwrap().len() >= 2 {
             return Err(Error::new(ErrorCode::Busy, "two computations wait"));
         }
-        jobs.push((origin, job));
-        Ok(())
+        let jobs = Arc::clone(&self.jobs);
+        Ok(Box::new(move || jobs.lock().unwrap().push((origin, job))))
     }
 
     fn decide(
