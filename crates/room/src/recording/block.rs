@@ -221,11 +221,11 @@ impl<'a> Blocks<'a> {
         };
         let Some(Head { kind, number, length }) = Head::read(head) else {
             // A file system may have made the file longer before the bytes were there.
-            let is_empty = rest.iter().all(|byte| *byte == 0);
-            return Err(if is_empty {
-                BlockFault::Torn { missing: None }
-            } else {
-                BlockFault::Damaged
+            // Content is never all zeros: it has a checksum.
+            let is_torn = rest[HEAD_BYTES..].iter().all(|byte| *byte == 0);
+            return Err(match is_torn {
+                true => BlockFault::Torn { missing: None },
+                false => BlockFault::Damaged,
             });
         };
         if number != self.next {
@@ -240,11 +240,10 @@ impl<'a> Blocks<'a> {
         }
         let content = &body[..length];
         if crc32fast::hash(content).to_le_bytes() != body[length..whole] {
-            let is_empty = rest[HEAD_BYTES..].iter().all(|byte| *byte == 0);
-            return Err(if is_empty {
-                BlockFault::Torn { missing: None }
-            } else {
-                BlockFault::Damaged
+            let is_torn = ends_in_zeros(content, &body[length..]);
+            return Err(match is_torn {
+                true => BlockFault::Torn { missing: None },
+                false => BlockFault::Damaged,
             });
         }
         let content = match kind & DEFLATED {
@@ -261,6 +260,17 @@ impl<'a> Blocks<'a> {
         self.next += 1;
         Ok(block)
     }
+}
+
+/// Returns whether only the first bytes of a block were written before the machine ended, and all
+/// after them, from its content or its checksum to the end of the file, is zeros. Damage alone
+/// hardly gives the checksum zero.
+fn ends_in_zeros(content: &[u8], rest: &[u8]) -> bool {
+    let (check, after) = rest.split_at(CHECK_BYTES);
+    let written = CHECK_BYTES - check.iter().rev().take_while(|byte| **byte == 0).count();
+    let expected = crc32fast::hash(content).to_le_bytes();
+    let is_begun = written < CHECK_BYTES && check[..written] == expected[..written];
+    is_begun && after.iter().all(|byte| *byte == 0)
 }
 
 /// The head of a block.
@@ -369,6 +379,22 @@ mod tests {
         let (mut file, _) = file(&contents());
         file.extend([0; 300]);
         assert_eq!(fault(&file).1.fault, BlockFault::Torn { missing: None });
+    }
+
+    #[test]
+    fn a_file_whose_end_is_zeros_from_anywhere_ends_in_a_torn_block() {
+        let (file, starts) = file(&contents());
+        let ends = [&starts[1..], &[file.len()]].concat();
+        for zeros_from in 0..file.len() {
+            let mut torn = file.clone();
+            torn[zeros_from..].fill(0);
+            torn.resize(file.len() + 300, 0);
+            let whole = ends.iter().filter(|end| torn[..**end] == file[..**end]).count();
+            let (read, error) = fault(&torn);
+            let at = [&[0], &ends[..]].concat()[whole];
+            assert_eq!((read, error.at), (whole, at), "{zeros_from}");
+            assert_eq!(error.fault, BlockFault::Torn { missing: None }, "{zeros_from}");
+        }
     }
 
     #[test]
