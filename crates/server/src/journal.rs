@@ -156,19 +156,27 @@ impl Journal {
     /// Locks the folder. A new one has no files that count.
     fn lock(&self) -> io::Result<()> {
         let path = self.folder.join(OWNER);
-        let is_new = !path.exists();
-        if is_new && self.others()?.next().is_some() {
-            let text = "it has files of a journal, but its file `owner` is missing, which says \
-                        which of them count: put it back, or move the files away to start rooms \
-                        from their saves";
-            return Err(io::Error::other(text));
+        let has_files = self.others()?.next().is_some();
+        let is_missing = || {
+            let text = "it has files of a journal, but its file `owner` is missing or empty, which \
+                        says which of them count: put it back, or move the files away to start \
+                        rooms from their saves";
+            io::Error::other(text)
+        };
+        if has_files && !path.exists() {
+            return Err(is_missing());
         }
         let mut options = OpenOptions::new();
         #[cfg(unix)]
         std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
         let file = options.read(true).write(true).create(true).truncate(false).open(&path)?;
         lock(&file)?;
-        if is_new {
+        // A process that began the folder may have ended before it had written its first number,
+        // or on a full disk.
+        if file.metadata()?.len() == 0 {
+            if has_files {
+                return Err(is_missing());
+            }
             write_owner(&file, 0)?;
             sync_folder(&self.folder)?;
         }

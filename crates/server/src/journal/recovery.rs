@@ -55,7 +55,9 @@ impl Journal {
             );
             io::Error::new(io::ErrorKind::InvalidData, text)
         };
-        let counts = self.counts()?;
+        let counts = self.counts().map_err(|error| {
+            io::Error::new(error.kind(), format!("journal.folder = {:?}: {error}", self.folder))
+        })?;
         let runtime = Builder::new_current_thread().enable_all().build()?;
         let store = store.map(|store| (store, &runtime));
         let (mut rooms, mut inputs) = (Vec::new(), 0);

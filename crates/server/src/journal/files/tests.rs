@@ -111,3 +111,37 @@ fn a_program_without_journaled_rooms_names_a_journal_that_is_left() {
     }
     assert!(folder.open_for(&[]).is_none());
 }
+
+#[test]
+fn a_folder_that_was_begun_on_a_full_disk_is_begun_again() {
+    let folder = Folder::new("empty");
+    fs::create_dir_all(&folder.0).unwrap();
+    let owner = folder.0.join("owner");
+    fs::write(&owner, "").unwrap();
+    let journal = folder.open();
+    assert!(journal.recover(&[], None).unwrap().is_empty());
+    assert_eq!(fs::read_to_string(&owner).unwrap().trim(), "0".repeat(16));
+    drop(FileSink::start(&journal, 0, || {}).unwrap());
+    journal.release();
+    drop(journal);
+    // Which files count is not known then.
+    fs::write(&owner, "").unwrap();
+    let settings = config::Journal { folder: folder.0.clone(), ..config::Journal::default() };
+    let opened = Journal::open(&settings, &[RoomType::of::<Kept>("kept")], 1, false);
+    let why = opened.err().expect("it does not start").to_string();
+    for part in ["journal.folder", "missing or empty", "put it back"] {
+        assert!(why.contains(part), "{part} is missing in: {why}");
+    }
+}
+
+#[test]
+fn an_owner_that_is_no_number_is_named_with_its_folder() {
+    let folder = Folder::new("owner");
+    fs::create_dir_all(&folder.0).unwrap();
+    fs::write(folder.0.join("owner"), "me").unwrap();
+    let why = folder.open().recover(&[], None).err().expect("it is not valid").to_string();
+    let name = format!("{:?}", folder.0);
+    for part in [name.as_str(), "`owner`", "\"me\""] {
+        assert!(why.contains(part), "{part} is missing in: {why}");
+    }
+}
