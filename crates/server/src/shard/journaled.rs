@@ -78,14 +78,37 @@ impl Lanes {
     }
 }
 
+/// The bytes of a block, beyond which another one begins: far below what readers refuse, since one
+/// section may have many by itself.
+const BLOCK_BYTES: usize = 16 << 20;
+
 /// The notes of a shard's rooms since the last block.
 #[derive(Default)]
 struct Notes {
     sections: Vec<u8>,
+    /// The blocks' worth of sections that came before those.
+    full: Vec<Vec<u8>>,
     /// The rooms that have inputs in no section yet.
     open: Vec<RoomId>,
     /// The types and keys of rooms that are saved at last, and have their ends in the sections.
     saved: Vec<(String, String)>,
+}
+
+impl Notes {
+    /// Appends what a room noted.
+    fn put(&mut self, room: u64, kind: BlockKind, content: &[u8]) {
+        if !self.sections.is_empty() && self.sections.len() + content.len() > BLOCK_BYTES {
+            self.full.push(mem::take(&mut self.sections));
+        }
+        put_section(room, kind, content, &mut self.sections);
+    }
+
+    /// Takes the sections of each block, in their order.
+    fn take(&mut self) -> Vec<Vec<u8>> {
+        let mut blocks = mem::take(&mut self.full);
+        blocks.push(mem::take(&mut self.sections));
+        blocks
+    }
 }
 
 /// Mail that waits for a block.
@@ -201,33 +224,42 @@ impl Journaled {
         mem::take(&mut self.notes().open)
     }
 
-    /// Ends the block of this turn, if there is something in it. Returns whether it begins a file,
-    /// so that all rooms are to be [written](Self::to_write) again.
+    /// Ends the block of this turn, if there is something in it: several, if it is much. Returns
+    /// whether it begins a file, so that all rooms are to be [written](Self::to_write) again.
     pub(in crate::shard) fn end_block(&mut self, now: Duration) -> bool {
         let mut notes = self.notes();
-        let (sections, saved) = (mem::take(&mut notes.sections), mem::take(&mut notes.saved));
+        let (blocks, saved) = (notes.take(), mem::take(&mut notes.saved));
         drop(notes);
         let is_whole = self.to_write.as_ref().is_some_and(VecDeque::is_empty);
-        if sections.is_empty() && !is_whole {
+        if blocks.iter().all(Vec::is_empty) && !is_whole {
             return false;
         }
         let begins_file = self.bytes > self.journal.file_bytes() && self.to_write.is_none();
         if begins_file {
             (self.first, self.bytes) = (self.next, 0);
         }
-        self.bytes += sections.len();
-        let number = self.next;
-        self.next += 1;
-        self.under_way.push_back((number, now));
-        if !saved.is_empty() {
-            self.freed.push_back((number, saved));
+        for (place, sections) in blocks.into_iter().enumerate() {
+            self.bytes += sections.len();
+            let begins_file = begins_file && place == 0;
+            self.under_way.push_back((self.next, now));
+            self.sink.append(Block { number: self.next, sections, begins_file });
+            self.next += 1;
         }
-        self.sink.append(Block { number, sections, begins_file });
+        let last = self.next - 1;
+        if !saved.is_empty() {
+            self.freed.push_back((last, saved));
+        }
         if is_whole {
             self.to_write = None;
-            self.sink.settled(number, self.first);
+            self.sink.settled(last, self.first);
         }
         begins_file
+    }
+
+    /// Notes something of a room.
+    #[cfg(test)]
+    pub(crate) fn note(&mut self, room: u64, content: &[u8]) {
+        self.notes().put(room, BlockKind::Host, content);
     }
 
     /// Mail was made that waits for the last block.
@@ -324,7 +356,7 @@ impl LateRoom {
         let key = (self.room.room_type().to_owned(), self.room.key().to_owned());
         drop(self.room);
         let mut notes = self.notes.lock().unwrap_or_else(PoisonError::into_inner);
-        put_section(self.number, BlockKind::End, &end.encode(), &mut notes.sections);
+        notes.put(self.number, BlockKind::End, &end.encode());
         notes.saved.push(key);
     }
 }
@@ -332,7 +364,7 @@ impl LateRoom {
 impl RoomNotes {
     fn put(&self, kind: BlockKind, content: &[u8]) {
         let mut notes = self.notes.lock().unwrap_or_else(PoisonError::into_inner);
-        put_section(self.number, kind, content, &mut notes.sections);
+        notes.put(self.number, kind, content);
     }
 }
 

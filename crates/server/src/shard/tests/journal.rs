@@ -1,8 +1,10 @@
 //! Journaled rooms: what they send waits for the disk, and nothing else shows.
 
 use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use playfield_room::recording::{Journal as Read, RecoveredRoom, Segment, SegmentWriter, recover};
 use playfield_room::{Context, Handle, Message as Declared, On, Player, Room, RoomType, room};
@@ -396,4 +398,25 @@ fn what_was_answered_is_in_the_journal() {
     }
     assert_eq!(answered.len(), 18);
     DISKS.set(None);
+}
+
+#[test]
+fn what_is_too_much_for_a_block_is_in_several_and_waits_for_all() {
+    let disk = Disk::default();
+    let journal = Journal::of_test(config::Journal::default());
+    let mut journaled = Journaled::new(journal, Box::new(disk.clone()));
+    let large = vec![7; 9 << 20];
+    for room in 0..5 {
+        journaled.note(room, &large);
+    }
+    assert!(!journaled.end_block(Duration::ZERO));
+    journaled.hold(0, VecDeque::new());
+    let blocks = disk.len();
+    assert!(blocks > 2, "{blocks} blocks for 45 MiB");
+    let bytes = disk.file(blocks);
+    assert_eq!(Read::read([("file", &bytes[..])]).last(), Some(blocks - 1), "all are read");
+    disk.durable.store(blocks - 1, Ordering::Relaxed);
+    assert!(!journaled.may_release(), "the last is not durable");
+    disk.sync();
+    assert!(journaled.may_release());
 }
