@@ -48,6 +48,7 @@ pub(crate) struct Journal {
     folder: PathBuf,
     settings: config::Journal,
     incarnation: u64,
+    shards: usize,
     build: String,
     /// The file `owner`, which is locked.
     owner: Mutex<Option<File>>,
@@ -116,6 +117,7 @@ impl Journal {
             folder: folder.clone(),
             settings: settings.clone(),
             incarnation: Entropy::System.number().max(1),
+            shards,
             build: build().to_owned(),
             owner: Mutex::new(None),
             is_owner: AtomicBool::new(false),
@@ -140,6 +142,7 @@ impl Journal {
             folder: PathBuf::new(),
             settings,
             incarnation: 1,
+            shards: 1,
             build: "test".into(),
             owner: Mutex::new(None),
             is_owner: AtomicBool::new(true),
@@ -177,22 +180,27 @@ impl Journal {
             if has_files {
                 return Err(is_missing());
             }
-            write_owner(&file, 0)?;
+            write_owner(&file, 0, 0)?;
             sync_folder(&self.folder)?;
         }
         *self.owner() = Some(file);
         Ok(())
     }
 
-    /// The incarnation that counts.
-    fn counts(&self) -> io::Result<u64> {
+    /// The incarnation that counts, and the number of its shards.
+    fn counts(&self) -> io::Result<(u64, u32)> {
         let mut text = String::new();
         if let Some(file) = &mut *self.owner() {
             file.seek(SeekFrom::Start(0))?;
             file.read_to_string(&mut text)?;
         }
-        u64::from_str_radix(text.trim(), 16).map_err(|_| {
-            let text = format!("its file `owner` has {text:?} instead of a number in hexadecimal");
+        let (incarnation, shards) = text.trim().split_once(' ').unwrap_or((text.trim(), "0"));
+        let numbers = u64::from_str_radix(incarnation, 16).ok().zip(shards.parse().ok());
+        numbers.ok_or_else(|| {
+            let text = format!(
+                "its file `owner` has {text:?} instead of a number in hexadecimal and a number of \
+                 shards"
+            );
             io::Error::new(io::ErrorKind::InvalidData, text)
         })
     }
@@ -261,7 +269,7 @@ impl Journal {
             return;
         }
         let Some(file) = &mut *owner else { return };
-        while let Err(error) = write_owner(file, self.incarnation) {
+        while let Err(error) = write_owner(file, self.incarnation, self.shards) {
             log::error!("journal.folder = {:?}: `owner` can't be written: {error}", self.folder);
             #[expect(clippy::disallowed_methods, reason = "no event says that a disk works again")]
             thread::sleep(Duration::from_secs(1));
@@ -372,9 +380,10 @@ fn left_behind(folder: &Path) -> Option<String> {
     })
 }
 
-fn write_owner(mut file: &File, incarnation: u64) -> io::Result<()> {
+fn write_owner(mut file: &File, incarnation: u64, shards: usize) -> io::Result<()> {
     file.seek(SeekFrom::Start(0))?;
-    writeln!(file, "{incarnation:016x}")?;
+    // Always as long, so that no rest of another number is left.
+    writeln!(file, "{incarnation:016x} {shards:05}")?;
     file.sync_all()
 }
 

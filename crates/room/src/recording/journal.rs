@@ -78,6 +78,11 @@ impl SegmentWriter {
         Self { blocks }
     }
 
+    /// Appends the last block of a file that another one follows.
+    pub fn end(&mut self, next: &Segment, out: &mut Vec<u8>) {
+        self.blocks.put(BlockKind::Segment as u8, &next.encode(), false, out);
+    }
+
     /// Appends a block: its number in the whole journal, and its [sections](put_section).
     pub fn block(&mut self, number: u64, sections: &[u8], out: &mut Vec<u8>) {
         let mut content = Vec::with_capacity(sections.len() + 10);
@@ -115,6 +120,8 @@ pub struct Journal {
     last: Option<u64>,
     /// The names of the files so far.
     files: Vec<String>,
+    /// The number of the file that is to follow, by the last block of the one before.
+    follows: Option<u64>,
     /// The last file is damaged, so rooms that began in it may be missing altogether.
     is_last_damaged: bool,
 }
@@ -169,6 +176,7 @@ impl Journal {
         let mut files = files.into_iter().peekable();
         while let Some((name, bytes)) = files.next() {
             this.files.push(name.as_ref().to_owned());
+            this.follows = None;
             let fault = this.read_file(name.as_ref(), bytes.as_ref(), part);
             let Some(mut fault) = fault else { continue };
             // A file that could not be written on is followed by another, which has all again that
@@ -247,7 +255,9 @@ impl Journal {
         part: JournalPart<'_>,
     ) -> Result<(), DecodeError> {
         if block.kind == BlockKind::Segment as u8 {
-            let Segment { first, .. } = Segment::decode(&block.content)?;
+            let Segment { number, first, .. } = Segment::decode(&block.content)?;
+            // The first block names its own file, any other the next one.
+            self.follows = (block.number > 0).then_some(number);
             self.follow(first, block, file);
             return Ok(());
         }
@@ -385,6 +395,12 @@ impl Journal {
     #[must_use]
     pub fn faults(&self) -> &[JournalFault] {
         &self.faults
+    }
+
+    /// The number of the file that follows the last one, if that says so.
+    #[must_use]
+    pub fn follows(&self) -> Option<u64> {
+        self.follows
     }
 
     /// The number of the last whole block in the whole journal.

@@ -277,10 +277,22 @@ impl Writer {
             Ok(file)
         });
         let file = begun.inspect_err(|_| drop(fs::remove_file(&path)))?;
+        self.end_present(&segment);
         self.old.push_back((first, path.clone()));
         self.open = Some(Open { path, file, blocks, bytes: bytes.len() as u64 });
         self.number += 1;
         Ok(())
+    }
+
+    /// Notes in the present file, if it can be written, that another one follows: else nobody would
+    /// miss that.
+    fn end_present(&mut self, next: &Segment) {
+        let Some(mut open) = self.open.take() else { return };
+        let mut bytes = Vec::new();
+        open.blocks.end(next, &mut bytes);
+        if let Err(error) = open.file.write_all(&bytes).and_then(|()| open.file.sync_data()) {
+            log::warn!("{} of the journal has no end: {error}", open.path.display());
+        }
     }
 
     /// All rooms are whole in files from this block on.
@@ -292,11 +304,16 @@ impl Writer {
             return;
         }
         while self.old.get(1).is_some_and(|(next, _)| *next <= first)
-            && let Some((_, path)) = self.old.pop_front()
+            && let Some((_, path)) = self.old.front()
         {
-            if let Err(error) = fs::remove_file(&path) {
+            if let Err(error) = fs::remove_file(path)
+                && error.kind() != io::ErrorKind::NotFound
+            {
+                // Later ones are left, too: they are removed in their order.
                 log::warn!("{} of the journal is of no use, but is left: {error}", path.display());
+                return;
             }
+            self.old.pop_front();
         }
     }
 }

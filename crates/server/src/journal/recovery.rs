@@ -55,13 +55,21 @@ impl Journal {
             );
             io::Error::new(io::ErrorKind::InvalidData, text)
         };
-        let counts = self.counts().map_err(|error| {
+        let (counts, shards) = self.counts().map_err(|error| {
             io::Error::new(error.kind(), format!("journal.folder = {:?}: {error}", self.folder))
         })?;
         let runtime = Builder::new_current_thread().enable_all().build()?;
         let store = store.map(|store| (store, &runtime));
         let (mut rooms, mut inputs) = (Vec::new(), 0);
-        for (shard, files) in self.files_of(counts)? {
+        let files = self.files_of(counts)?;
+        if let Some(missing) = (0..shards).find(|shard| !files.contains_key(shard)) {
+            return Err(failed(format!(
+                "all files {counts:016x}-{missing}-*.{ENDING} are missing: the last process had \
+                 {shards} shards, each with files of its own; the rooms of shard {missing} would \
+                 be lost"
+            )));
+        }
+        for (shard, files) in files {
             let files_read = files.iter().map(|(_, name, bytes)| (name.as_str(), &bytes[..]));
             let journal = Read::read(files_read);
             for fault in journal.faults().iter().filter(|fault| !fault.is_damage) {
@@ -73,16 +81,21 @@ impl Journal {
             if let Some(fault) = journal.faults().iter().find(|fault| fault.is_damage)
                 && journal.is_damaged()
             {
-                let named = |about: &About| {
-                    let About { room_id, room_type, key, .. } = about;
-                    format!("{room_id} ({room_type:?} {:?})", key.as_deref().unwrap_or_default())
-                };
-                let damaged: Vec<_> = journal.damaged().map(|(about, _)| named(about)).collect();
+                let damaged: Vec<_> = journal.damaged().map(|(about, _)| name_of(about)).collect();
                 let text = match damaged.is_empty() {
                     true => "rooms that began there would be lost".to_owned(),
                     false => format!("these rooms would lose what follows: {}", damaged.join(", ")),
                 };
                 return Err(failed(format!("{fault}; {text}")));
+            }
+            if let Some((before, missing)) = missing(&files, journal.follows()) {
+                let open = journal.rooms().filter(|(_, room)| room.end().is_none());
+                let open: Vec<_> = open.map(|(_, room)| name_of(room.about())).collect();
+                return Err(failed(format!(
+                    "file {missing} of shard {shard} is missing, which follows {before}: rooms \
+                     that began there would be lost, and these rooms would lose what follows: {}",
+                    open.join(", ")
+                )));
             }
             for (_, recording) in journal.rooms().filter(|(_, room)| room.end().is_none()) {
                 let recovered = self.room(recording, room_types, store, shard);
@@ -106,8 +119,7 @@ impl Journal {
         shard: u32,
     ) -> Result<(Option<Recovering>, u64), String> {
         let about = recording.about().clone();
-        let key = about.key.as_deref().unwrap_or_default();
-        let named = format!("room {} ({:?} {key:?})", about.room_id, about.room_type);
+        let named = format!("room {}", name_of(&about));
         let room_type = room_types.iter().find(|of| of.name == about.room_type);
         let room_type = room_type.ok_or_else(|| {
             format!("{named} can't go on: this program has no such room type; is it another?")
@@ -187,6 +199,25 @@ impl Journal {
         shards.values_mut().for_each(|files| files.sort_by_key(|(number, ..)| *number));
         Ok(shards)
     }
+}
+
+/// The first file of a shard that is missing, and the name of the one before: a gap in the numbers,
+/// or one that `follows` the last file.
+fn missing(files: &[Content], follows: Option<u64>) -> Option<(&str, u64)> {
+    let next = files.iter().skip(1).map(|(number, ..)| Some(*number)).chain([follows]);
+    let mut pairs = files.iter().zip(next);
+    // Files are removed in their order, so none between two others is.
+    let is_gap = |((number, ..), next): &(&Content, Option<u64>)| {
+        next.is_some_and(|next| next != number + 1 || Some(next) == follows)
+    };
+    let gap = pairs.find(is_gap);
+    gap.map(|((number, name, _), _)| (name.as_str(), number + 1))
+}
+
+/// The id of a room, its type and its key.
+fn name_of(about: &About) -> String {
+    let About { room_id, room_type, key, .. } = about;
+    format!("{room_id} ({room_type:?} {:?})", key.as_deref().unwrap_or_default())
 }
 
 /// The incarnation, the shard and the number in the name of a file.

@@ -120,7 +120,7 @@ fn a_folder_that_was_begun_on_a_full_disk_is_begun_again() {
     fs::write(&owner, "").unwrap();
     let journal = folder.open();
     assert!(journal.recover(&[], None).unwrap().is_empty());
-    assert_eq!(fs::read_to_string(&owner).unwrap().trim(), "0".repeat(16));
+    assert_eq!(fs::read_to_string(&owner).unwrap(), "0000000000000000 00000\n");
     drop(FileSink::start(&journal, 0, || {}).unwrap());
     journal.release();
     drop(journal);
@@ -142,6 +142,51 @@ fn an_owner_that_is_no_number_is_named_with_its_folder() {
     let why = folder.open().recover(&[], None).err().expect("it is not valid").to_string();
     let name = format!("{:?}", folder.0);
     for part in [name.as_str(), "`owner`", "\"me\""] {
+        assert!(why.contains(part), "{part} is missing in: {why}");
+    }
+}
+
+/// Begins three files, with two blocks in each, as a process that is killed leaves them.
+fn three_files(folder: &Folder) {
+    let journal = folder.open();
+    let mut sink = FileSink::start(&journal, 0, || {}).unwrap();
+    for number in 0..6 {
+        sink.append(block(number, number == 2 || number == 4));
+    }
+    // The files count.
+    sink.settled(5, 0);
+    drop(sink);
+    assert!(journal.wait_until_written(Instant::now() + PATIENCE));
+    journal.release();
+    assert_eq!(folder.files().len(), 3);
+}
+
+#[test]
+fn each_file_that_is_missing_is_named() {
+    for missing in 1..3 {
+        let folder = Folder::new("missing");
+        three_files(&folder);
+        let files = folder.files();
+        fs::remove_file(&files[missing]).unwrap();
+        let why = folder.open().recover(&[], None).err().expect("it is noticed").to_string();
+        let before = files[missing - 1].display().to_string();
+        let what = format!("file {missing} of shard 0 is missing, which follows {before}");
+        for part in [what.as_str(), "Nothing was changed"] {
+            assert!(why.contains(part), "{part} is missing in: {why}");
+        }
+    }
+}
+
+#[test]
+fn a_shard_without_files_is_named() {
+    let folder = Folder::new("none");
+    three_files(&folder);
+    let files = folder.files();
+    let name = files[0].file_name().unwrap().to_str().unwrap();
+    let prefix = name.rsplit_once('-').unwrap().0;
+    files.iter().for_each(|path| fs::remove_file(path).unwrap());
+    let why = folder.open().recover(&[], None).err().expect("it is noticed").to_string();
+    for part in [&format!("{prefix}-*.journal are missing"), "1 shards", "Nothing was changed"] {
         assert!(why.contains(part), "{part} is missing in: {why}");
     }
 }
