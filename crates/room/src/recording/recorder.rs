@@ -55,10 +55,6 @@ impl Journaling {
 /// The most messages of others than players that wait for a journal.
 const MAIL_WAITING_MAX: usize = 1_024;
 
-fn stalled() -> Error {
-    Error::new(ErrorCode::Busy, "the journal can't be written now; try again")
-}
-
 /// The next whole millisecond, which takes less space in a recording. A room that is recorded has
 /// such times.
 fn whole_ms(at: Duration) -> Duration {
@@ -101,6 +97,18 @@ impl Recorder {
         let (waiting, is_fenced) = (VecDeque::new(), false);
         let journal = Some(Box::new(Journaling { is_stalled, waiting, is_fenced }));
         Self { room, tape, tick: 0, is_new: false, journal }
+    }
+
+    /// Returns whether the journal can't be written now, so that the room is not called.
+    #[must_use]
+    pub fn is_stalled(&self) -> bool {
+        self.journal.as_ref().is_some_and(|journal| journal.is_stalled())
+    }
+
+    /// The error of a request that can't wait until the journal can be written.
+    #[must_use]
+    pub fn stalled() -> Error {
+        Error::new(ErrorCode::Busy, "the journal can't be written now; try again")
     }
 
     /// Ends the block of inputs that is being noted, if there is one.
@@ -206,10 +214,6 @@ impl Recorder {
         result
     }
 
-    fn is_stalled(&self) -> bool {
-        self.journal.as_ref().is_some_and(|journal| journal.is_stalled())
-    }
-
     /// Refuses mail that is too much for a room that is not called now; gives back all other.
     fn refused_mail(&mut self, mail: Mail, out: &mut dyn RoomOutput) -> Option<Mail> {
         let Some(journal) = &mut self.journal else { return Some(mail) };
@@ -223,7 +227,7 @@ impl Recorder {
             Mail::Told { .. } => None,
             Mail::Asked { from, ask, .. } => {
                 let to = from.as_ref().map_or("", |from| from.room_id.as_str());
-                out.post(to, Mail::Answered { ask, reply: Err(stalled()) });
+                out.post(to, Mail::Answered { ask, reply: Err(Self::stalled()) });
                 None
             }
             other => Some(other),
@@ -383,7 +387,7 @@ impl AnyRoom for Recorder {
         out: &mut dyn RoomOutput,
     ) -> Result<Admission, Error> {
         if !self.passes(at, out) {
-            return Err(stalled());
+            return Err(Self::stalled());
         }
         let input = Input::Join(Cow::Owned(entrant.clone()));
         self.call(at, &input, out, |room, at, out| {
@@ -399,7 +403,7 @@ impl AnyRoom for Recorder {
         out: &mut dyn RoomOutput,
     ) -> Result<Reservation, Error> {
         if !self.passes(at, out) {
-            return Err(stalled());
+            return Err(Self::stalled());
         }
         let input = Input::Reserve(Cow::Owned(who.clone()), wait);
         self.call(at, &input, out, |room, at, out| room.reserve(at, who, wait, out))
@@ -459,7 +463,7 @@ impl AnyRoom for Recorder {
             return self.room.operate(at, operation, out);
         }
         if !self.passes(at, out) {
-            return Err(stalled());
+            return Err(Self::stalled());
         }
         if let Operation::Record(records) = operation {
             match records {

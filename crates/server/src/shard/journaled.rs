@@ -167,6 +167,15 @@ impl Journaled {
         }
     }
 
+    /// Returns whether a room of this type and with this key is journaled.
+    #[cfg_attr(not(test), expect(clippy::unused_self, reason = "tests journal other rooms, too"))]
+    pub(in crate::shard) fn takes(&self, room_type: &RoomType, key: Option<&str>) -> bool {
+        let takes = key.is_some() && is_journaled(&room_type.settings);
+        #[cfg(test)]
+        let takes = takes || (self.journals)(room_type);
+        takes
+    }
+
     /// Journals a room, if its type is to be and it has a key.
     pub(in crate::shard) fn journal(
         &mut self,
@@ -176,10 +185,7 @@ impl Journaled {
         criteria: Vec<u8>,
     ) -> Box<dyn AnyRoom> {
         let key = room.summary().key.as_deref().map(str::to_owned);
-        let is_wanted = key.is_some() && is_journaled(&room_type.settings);
-        #[cfg(test)]
-        let is_wanted = is_wanted || (self.journals)(room_type);
-        if !is_wanted {
+        if !self.takes(room_type, key.as_deref()) {
             return room;
         }
         let about = About {

@@ -4,6 +4,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
+use playfield_room::recording::Recorder;
 use playfield_room::{
     AnyRoom, Birth, Creator, EndReason, Error, Mail, ReservedSeat, RoomOutput, SeatFor, Stage,
 };
@@ -50,6 +51,12 @@ impl RoomHost {
             store: below.env.node.store.lend(),
             seats,
         };
+        if let Some(journaled) = &below.outbound.journaled
+            && journaled.is_stalled()
+            && journaled.takes(room_type, birth.key.as_deref())
+        {
+            return Err(Recorder::stalled());
+        }
         if let (Some(journaled), Some(key)) = (&below.outbound.journaled, &birth.key)
             && journaled.is_unsaved(room_type, key)
         {
@@ -300,7 +307,10 @@ impl RoomHost {
         // Last: those who are told that the room is open may look for it at once.
         self.answer_if_open(below, key);
         let Some(hosted) = self.rooms.get_mut(key) else { return };
+        // Such a room is called, and so followed up again, when its journal can be written.
+        let is_stalled = hosted.room.journaled().is_some_and(|recorder| recorder.is_stalled());
         match hosted.room.stage() {
+            Stage::Open | Stage::Closing if is_stalled => {}
             Stage::Open if hosted.is_unfounded() => return self.end_unless_founded(below, key),
             Stage::Open => {}
             Stage::Closing => {

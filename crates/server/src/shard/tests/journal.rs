@@ -11,7 +11,7 @@ use playfield_room::{Context, Handle, Message as Declared, On, Player, Room, Roo
 use playfield_state::{Data, Format, State};
 use playfield_wire::client::{self, ClientMessage};
 use playfield_wire::message::MessageRef;
-use playfield_wire::{RequestNumber, RoomNumber};
+use playfield_wire::{ErrorCode, RequestNumber, RoomNumber};
 use proptest::prelude::*;
 use proptest::test_runner::Config;
 
@@ -21,7 +21,9 @@ use super::speech::{Heard, encoded};
 use super::world::{Client, World};
 use crate::config;
 use crate::journal::Journal;
+use crate::room_id::RoomId;
 use crate::shard::journaled::{Block, Journaled, Sink};
+use crate::shard::mail::ShardMail;
 use crate::shard::outbound::Outbound;
 
 thread_local! {
@@ -365,6 +367,42 @@ fn a_room_whose_journal_stands_still_is_not_called_and_goes_on_with_it() {
     world.wait(100);
     sync(&mut world);
     assert_eq!(replies(&mut world, client), [9]);
+    DISKS.set(None);
+}
+
+#[test]
+fn no_journaled_room_is_created_while_the_journal_stands_still() {
+    let (mut world, client) = till(1, 0);
+    sync(&mut world);
+    add(&mut world, client, 1, 1);
+    world.wait(1_100);
+    let other = world.client(0);
+    create(&mut world, other, "till");
+    assert!(matches!(world.heard(other)[..], [Heard::Error { code: ErrorCode::Busy, .. }]));
+    assert_eq!(world.counters(0).rooms, 1);
+    sync(&mut world);
+    create(&mut world, other, "till");
+    sync(&mut world);
+    assert!(matches!(world.heard(other)[..], [Heard::Joined { .. }, ..]));
+    DISKS.set(None);
+}
+
+#[test]
+fn a_room_that_is_ending_when_the_journal_comes_to_a_stand_ends_when_that_goes_on() {
+    let (mut world, client) = till(1, 0);
+    sync(&mut world);
+    let (_, id) = world.joined(client);
+    add(&mut world, client, 1, 1);
+    world.oversleep(1_100);
+    let room = RoomId::parse(&id).unwrap();
+    world.post(0, ShardMail::Close { room, text: "over".into() });
+    world.wait(10_000);
+    assert_eq!(world.heard(client), [], "nothing of it is durable");
+    sync(&mut world);
+    sync(&mut world);
+    let heard = world.heard(client);
+    assert!(matches!(&heard[..], [.., Heard::Left { .. }]), "{heard:?}");
+    assert_eq!(world.counters(0).rooms, 0);
     DISKS.set(None);
 }
 

@@ -14,7 +14,6 @@ use playfield_wire::{RequestNumber, RoomNumber};
 use super::{Places, Seated, Sits};
 use crate::directory::Kept;
 use crate::directory::keys::Key as RoomKeyText;
-use crate::journal::is_journaled;
 use crate::room_id::RoomId;
 use crate::shard::Shard;
 use crate::shard::allowance::Allowance;
@@ -66,14 +65,9 @@ impl Shard {
         let room_type = node
             .room_type(frozen.room_type())
             .ok_or("this program has no such room type: is it another program?")?;
-        let settings = node.room_types[usize::from(room_type)].settings;
-        let is_journaled = is_journaled(&settings) && frozen.key().is_some();
-        #[cfg(test)]
-        let is_journaled = {
-            let journaled = self.outbound.journaled.as_ref();
-            let room_type = &node.room_types[usize::from(room_type)];
-            is_journaled || journaled.is_some_and(|it| (it.journals)(room_type))
-        };
+        let of = &node.room_types[usize::from(room_type)];
+        let journaled = self.outbound.journaled.as_ref();
+        let is_journaled = journaled.is_some_and(|journaled| journaled.takes(of, frozen.key()));
         let has_changed = schemas.has_changed(room_type);
         let (mut table, mut by_player) = (Members::new(), BTreeMap::new());
         let (mut places_of, mut behind) = (Vec::new(), Vec::new());
