@@ -141,6 +141,9 @@ pub(crate) struct Journaled {
     bytes: usize,
     /// Rooms to be written whole, so that older files are of no use; `None` if all are.
     pub(in crate::shard) to_write: Option<VecDeque<RoomId>>,
+    /// The next turn writes some of them. Otherwise they are tried again after a while: none of
+    /// those that were tried last could be written.
+    pub(in crate::shard) is_write_due: bool,
     /// Rooms of these types are journaled without a key, too.
     #[cfg(test)]
     pub(crate) journals: fn(&RoomType) -> bool,
@@ -162,6 +165,7 @@ impl Journaled {
             first: 0,
             bytes: 0,
             to_write: Some(VecDeque::new()),
+            is_write_due: true,
             #[cfg(test)]
             journals: |_| false,
         }

@@ -303,6 +303,7 @@ impl Shard {
             soon(at_once, Duration::ZERO),
             soon(self.host.has_parked(), PARKED_RETRY),
             soon(!self.sessions.to_resume.is_empty(), PARKED_RETRY),
+            soon(self.outbound.has_to_write(), PARKED_RETRY),
             soon(self.outbound.congested.contains(&true), CONGESTED_RETRY),
             self.host.due_at(),
             self.host.shard_lateness.next(),

@@ -210,6 +210,11 @@ impl Outbound {
         journaled.may_release()
             || self.outgoing[first..inputs].iter().any(|lane| !lane.is_empty())
             || !journaled.is_stalled() && !self.outgoing[inputs].is_empty()
-            || journaled.to_write.is_some()
+            || journaled.to_write.is_some() && journaled.is_write_due
+    }
+
+    /// Returns whether journaled rooms that could not be written whole are to be tried again.
+    pub(in crate::shard) fn has_to_write(&self) -> bool {
+        self.journaled.as_ref().is_some_and(|journaled| journaled.to_write.is_some())
     }
 }

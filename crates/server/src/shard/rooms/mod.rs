@@ -34,7 +34,7 @@ use capture::Capture;
 use catch_up::CatchUp;
 use lateness::{Cost, Late, LongestSync};
 use member::{Member, Members, Standing};
-use playfield_room::{AnyRoom, RoomSummary};
+use playfield_room::{AnyRoom, RoomSummary, Stage};
 use playfield_session::SyncHistory;
 use record::Record;
 use schedule::{Beat, Schedule};
@@ -170,6 +170,21 @@ impl Hosted {
     /// Returns whether the player it was created for did not join, and nobody else did.
     fn is_unfounded(&self) -> bool {
         self.founding && self.members.len() == 0
+    }
+
+    /// Writes a journaled room whole. Returns `false` if it can't be now, so that the journal has
+    /// it in older files only.
+    pub(super) fn write_whole(&mut self, now: Duration) -> bool {
+        let at = now.saturating_sub(self.created);
+        self.make_up_for_syncs();
+        let is_in_older_files = match self.room.stage() {
+            Stage::Open => self.room.opened() == Some(Ok(())),
+            // It waits for its save, or for background work.
+            Stage::Closing | Stage::Finishing => true,
+            Stage::Ended => false,
+        };
+        let recorder = self.room.journaled();
+        recorder.is_none_or(|recorder| recorder.write_whole(at)) || !is_in_older_files
     }
 
     /// The numbers of the ticks to run now, `count_max` at most, and how many are skipped.

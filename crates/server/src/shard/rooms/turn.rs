@@ -214,20 +214,15 @@ impl RoomHost {
     /// Writes rooms whole that are to be, a few in each turn, and notes the inputs of this turn.
     pub(in crate::shard) fn end_block(&mut self, below: &mut Below<'_>) {
         let Some(journaled) = &mut below.outbound.journaled else { return };
+        journaled.is_write_due = false;
         if let Some(to_write) = &mut journaled.to_write {
             for _ in 0..to_write.len().min(WHOLE_PER_TURN) {
                 let Some(id) = to_write.pop_front() else { break };
                 let hosted = self.by_id.get(&id).and_then(|key| self.rooms.get_mut(*key));
-                let Some(hosted) = hosted else { continue };
-                let at = below.env.now.saturating_sub(hosted.created);
-                hosted.make_up_for_syncs();
-                let is_open =
-                    hosted.room.stage() == Stage::Open && hosted.room.opened() == Some(Ok(()));
-                if let Some(recorder) = hosted.room.journaled()
-                    && !recorder.write_whole(at)
-                    && is_open
-                {
+                if hosted.is_some_and(|hosted| !hosted.write_whole(below.env.now)) {
                     to_write.push_back(id);
+                } else {
+                    journaled.is_write_due = true;
                 }
             }
         }
@@ -247,7 +242,7 @@ impl RoomHost {
                 }
             }
             if let Some(journaled) = &mut below.outbound.journaled {
-                journaled.to_write = Some(all);
+                (journaled.to_write, journaled.is_write_due) = (Some(all), true);
             }
         }
     }

@@ -2,12 +2,15 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
+use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use playfield_room::recording::{Journal as Read, RecoveredRoom, Segment, SegmentWriter, recover};
-use playfield_room::{Context, Handle, Message as Declared, On, Player, Room, RoomType, room};
+use playfield_room::{
+    Context, EndReason, Handle, Message as Declared, On, Player, Room, RoomType, room,
+};
 use playfield_state::{Data, Format, State};
 use playfield_wire::client::{self, ClientMessage};
 use playfield_wire::message::MessageRef;
@@ -48,6 +51,8 @@ enum Speed {
 struct Disk {
     blocks: Arc<Mutex<Vec<Block>>>,
     durable: Arc<AtomicU64>,
+    /// The blocks before this one are of no use any more.
+    first: Arc<AtomicU64>,
     lags: bool,
 }
 
@@ -70,14 +75,23 @@ impl Disk {
         self.durable.store(self.len(), Ordering::Relaxed);
     }
 
-    /// The bytes of the first blocks, in one file.
-    fn file(&self, blocks: u64) -> Vec<u8> {
+    /// The bytes of these blocks, in one file.
+    fn file(&self, blocks: Range<u64>) -> Vec<u8> {
         let mut bytes = Vec::new();
-        let mut writer = SegmentWriter::begin(&Segment::default(), &mut bytes);
-        for block in self.blocks.lock().unwrap().iter().take(blocks as usize) {
+        let segment = Segment { first: blocks.start, ..Segment::default() };
+        let mut writer = SegmentWriter::begin(&segment, &mut bytes);
+        for block in &self.blocks.lock().unwrap()[blocks.start as usize..blocks.end as usize] {
             writer.block(block.number, &block.sections, &mut bytes);
         }
         bytes
+    }
+
+    /// The number of rooms that go on from the blocks that are of use.
+    fn rooms(&self) -> usize {
+        let bytes = self.file(self.first.load(Ordering::Relaxed)..self.len());
+        let journal = Read::read([("file", &bytes[..])]);
+        assert!(!journal.is_damaged(), "{:?}", journal.faults());
+        journal.rooms().filter(|(_, room)| room.end().is_none()).count()
     }
 }
 
@@ -86,7 +100,9 @@ impl Sink for Disk {
         self.blocks.lock().unwrap().push(block);
     }
 
-    fn settled(&mut self, _: u64, _: u64) {}
+    fn settled(&mut self, _: u64, first: u64) {
+        self.first.store(first, Ordering::Relaxed);
+    }
 
     fn durable(&self) -> u64 {
         let durable = self.durable.load(Ordering::Relaxed);
@@ -168,14 +184,44 @@ struct Elsewhere {
 #[derive(Declared)]
 struct Computed;
 
+/// Bytes in the journal, for nothing else.
+#[derive(Declared)]
+struct Fill(String);
+
+/// The work that a till waits for at its end.
+#[derive(Declared)]
+struct Counted;
+
+/// A till with this sum counts it before it ends.
+const COUNTS: u64 = 1_000;
+
 #[room(
-    messages(Add, Elsewhere),
-    internal(Computed),
+    messages(Add, Fill, Elsewhere),
+    internal(Counted, Computed),
     sync_hz = 20,
     persist = 1,
+    closing_ms = 60_000,
     durability = journal
 )]
-impl Room for Till {}
+impl Room for Till {
+    fn closing(&mut self, _: EndReason, cx: &mut Context<Self>) {
+        if self.sum >= COUNTS {
+            let _ = cx.spawn(async { Counted });
+        }
+    }
+}
+
+impl Handle<Fill> for Till {
+    fn handle(&mut self, _: Fill, _: &Player, _: &mut Context<Self>) -> playfield_room::Result<()> {
+        Ok(())
+    }
+}
+
+impl On<Counted> for Till {
+    fn on(&mut self, _: Counted, _: &mut Context<Self>) -> playfield_room::Result<()> {
+        Ok(())
+    }
+}
 
 impl Handle<Add> for Till {
     fn handle(
@@ -221,7 +267,7 @@ pub(super) fn room_type() -> RoomType {
 /// A world with a till, and one who is in it.
 fn till(shards: usize, shard: usize) -> (World, Client) {
     begin(Speed::Held);
-    let mut world = World::new(shards, &[]);
+    let mut world = World::new(shards, &[("journal.file_bytes", "65536")]);
     let client = world.client(shard);
     create(&mut world, client, "till");
     (world, client)
@@ -260,6 +306,21 @@ fn request_of(request: u32, message: u32, payload: &[u8]) -> Vec<u8> {
 
 fn add(world: &mut World, client: Client, request: u32, number: u64) {
     world.say(client, &ask(request, number));
+}
+
+/// Sends tills as much as a file of the journal takes.
+fn fill(world: &mut World, client: Client) {
+    for _ in 0..7 {
+        let mut payload = Vec::new();
+        Fill("x".repeat(10_000)).encode(&mut payload);
+        let message = ClientMessage::Send(client::Send {
+            room: RoomNumber(1),
+            message: MessageRef::Index(1),
+            payload: &payload,
+        });
+        world.say(client, &encoded(Format::Packed, &message));
+        sync(world);
+    }
 }
 
 /// The numbers of the requests that were answered.
@@ -314,7 +375,7 @@ fn work_and_rooms_begin_once_their_cause_is_durable() {
         let (computed, rooms) = begun(&mut world);
         let mut payload = Vec::new();
         Elsewhere { is_room }.encode(&mut payload);
-        world.say(client, &request_of(1, 1, &payload));
+        world.say(client, &request_of(1, 2, &payload));
         world.wait(60);
         assert_eq!(begun(&mut world), (computed, rooms), "its cause is not durable");
         sync(&mut world);
@@ -407,6 +468,35 @@ fn a_room_that_is_ending_when_the_journal_comes_to_a_stand_ends_when_that_goes_o
 }
 
 #[test]
+fn a_room_that_waits_for_its_end_stays_in_the_journal() {
+    let (mut world, client) = till(1, 0);
+    let other = world.client(0);
+    create(&mut world, other, "till");
+    sync(&mut world);
+    let (_, id) = world.joined(client);
+    add(&mut world, client, 1, COUNTS);
+    world.wait(100);
+    sync(&mut world);
+    let room = RoomId::parse(&id).unwrap();
+    world.post(0, ShardMail::Close { room, text: "over".into() });
+    sync(&mut world);
+    let disk = disks().remove(0);
+    for _ in 0..3 {
+        fill(&mut world, other);
+        assert_eq!(disk.rooms(), 2);
+    }
+    let turns = world.counters(0).turns;
+    world.wait(100);
+    let turns = world.counters(0).turns - turns;
+    assert!(turns < 50, "{turns} turns while it waits");
+    world.run_background();
+    fill(&mut world, other);
+    assert_eq!((disk.rooms(), world.counters(0).rooms), (1, 1));
+    assert!(disk.first.load(Ordering::Relaxed) > 0, "files before are of no use any more");
+    DISKS.set(None);
+}
+
+#[test]
 fn what_was_answered_is_in_the_journal() {
     let (mut world, client) = till(1, 0);
     sync(&mut world);
@@ -419,7 +509,7 @@ fn what_was_answered_is_in_the_journal() {
             sync(&mut world);
         }
         answered.extend(replies(&mut world, client));
-        let bytes = disk.file(disk.durable.load(Ordering::Relaxed));
+        let bytes = disk.file(0..disk.durable.load(Ordering::Relaxed));
         let journal = Read::read([("file", &bytes[..])]);
         let (_, recording) = journal.rooms().next().unwrap();
         let recovered = recover(recording, &room_type()).unwrap();
@@ -451,7 +541,7 @@ fn what_is_too_much_for_a_block_is_in_several_and_waits_for_all() {
     journaled.hold(0, VecDeque::new());
     let blocks = disk.len();
     assert!(blocks > 2, "{blocks} blocks for 45 MiB");
-    let bytes = disk.file(blocks);
+    let bytes = disk.file(0..blocks);
     assert_eq!(Read::read([("file", &bytes[..])]).last(), Some(blocks - 1), "all are read");
     disk.durable.store(blocks - 1, Ordering::Relaxed);
     assert!(!journaled.may_release(), "the last is not durable");
