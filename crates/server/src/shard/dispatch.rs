@@ -200,6 +200,7 @@ impl Shard {
                 false => self.outbound.post(shard, ShardMail::Found(founding)),
             },
             ShardMail::Answer { answers, answer } => self.env.node.asks.answer(answers, answer),
+            ShardMail::Ended(room) => self.env.node.directory.remove(room),
         }
     }
 }

@@ -94,6 +94,9 @@ pub(crate) enum ShardMail {
     /// Of a journaled room, to its own shard: the request from outside with this number is
     /// answered.
     Answer { answers: u64, answer: Result<Vec<u8>, Error> },
+    /// Of a journaled room, to its own shard: the journal has its end, so its id and its key are
+    /// free.
+    Ended(RoomId),
 }
 
 impl ShardMail {

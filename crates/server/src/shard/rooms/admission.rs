@@ -6,6 +6,7 @@
 
 use std::sync::Arc;
 
+use playfield_room::recording::Recorder;
 use playfield_room::{Admission, Creator, Entrant, Error, Stage};
 use playfield_wire::ErrorCode;
 
@@ -54,19 +55,21 @@ impl RoomHost {
     /// Seats someone in a room that is there, or is about to be.
     fn seat(&mut self, below: &mut Below<'_>, mut joiner: Joiner, join: JoinRequest) {
         let Some(&room) = self.by_id.get(&join.id) else {
-            if below.env.node.directory.is_awaited(join.id) {
+            let directory = &below.env.node.directory;
+            if directory.is_awaited(join.id) {
                 // The player it is created for is on the way.
                 self.parked.push((joiner, join));
                 return;
+            }
+            if join.target.is_by_key() && directory.find(join.id).is_some() {
+                return self.await_key(below, joiner, join);
             }
             let text = format!("no room has the id {:?}", join.id);
             return self.refuse(below, &joiner, join, Error::new(ErrorCode::RoomNotFound, text));
         };
         let Some(hosted) = self.rooms.get_mut(room) else { return };
         if hosted.room.stage() != Stage::Open && join.target.is_by_key() {
-            // The key is free when the room has ended, which it is about to do.
-            self.parked.push((joiner, join));
-            return;
+            return self.await_key(below, joiner, join);
         }
         let Joiner { shard, connection, format, .. } = joiner;
         let number = join.number;
@@ -137,6 +140,19 @@ impl RoomHost {
             return below.outbound.post(lanes.held(shard), refused);
         }
         self.refuse(below, &joiner, join, error);
+    }
+
+    /// Has a join wait for a key that is about to be free: its room is ending, or has ended, which
+    /// the journal does not have yet.
+    fn await_key(&mut self, below: &mut Below<'_>, joiner: Joiner, join: JoinRequest) {
+        let room = self.by_id.get(&join.id).and_then(|room| self.rooms.get_mut(*room));
+        let is_journaled = room.is_none_or(|hosted| hosted.room.journaled().is_some());
+        let journaled = below.outbound.journaled.as_ref().filter(|_| is_journaled);
+        if journaled.is_some_and(|journaled| journaled.is_stalled()) {
+            outlet!(below).cancel(&join);
+            return self.refuse(below, &joiner, join, Recorder::stalled());
+        }
+        self.parked.push((joiner, join));
     }
 
     /// On the room's shard: the room, or its shard, did not agree.

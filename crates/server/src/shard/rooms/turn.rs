@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use playfield_room::recording::Recorder;
 use playfield_room::{
-    AnyRoom, Birth, Creator, EndReason, Error, Mail, ReservedSeat, RoomOutput, SeatFor, Stage,
+    AnyRoom, Birth, Creator, EndReason, Error, Mail, ReservedSeat, RoomOutput, RoomSummary,
+    SeatFor, Stage,
 };
 use playfield_state::Data;
 use playfield_wire::ErrorCode;
@@ -354,13 +355,22 @@ impl RoomHost {
                 RoomOutput::removed(out, link(member), &why);
             });
         }
-        if let Some(hosted) = self.rooms.remove(key) {
+        if let Some(mut hosted) = self.rooms.remove(key) {
             self.queues.traffic.end(self.rooms.places());
             self.busy.dropped(hosted.room_type);
             self.schedule.change(key, hosted.due, None);
             self.by_id.remove(&hosted.id);
             shrink_map(&mut self.by_id);
-            below.env.node.directory.remove(hosted.id);
+            let directory = &below.env.node.directory;
+            if hosted.room.journaled().is_some() {
+                // Otherwise files could have two rooms of its key, and neither the end of one.
+                let summary = RoomSummary { closing: true, ..hosted.room.summary().clone() };
+                directory.publish(hosted.id, &summary);
+                let own = below.outbound.lanes.held(below.env.shard);
+                below.outbound.post(own, ShardMail::Ended(hosted.id));
+            } else {
+                directory.remove(hosted.id);
+            }
             if let Some(undone) = hosted.room.undone().filter(|_| below.env.is_shutting_down) {
                 below.env.watch.leaves(undone);
             }

@@ -496,6 +496,53 @@ fn a_room_that_waits_for_its_end_stays_in_the_journal() {
     DISKS.set(None);
 }
 
+/// Joins the till with a key, or creates it.
+fn join_by_key(world: &mut World, client: Client) {
+    let join = ClientMessage::JoinOrCreate(client::JoinOrCreate {
+        request: RequestNumber(1),
+        room_type: "till".into(),
+        key: Some("desk".into()),
+        options: &[],
+    });
+    world.say(client, &encoded(Format::Packed, &join));
+    world.wait(100);
+}
+
+#[test]
+fn a_key_is_free_when_the_journal_has_the_end_of_its_room() {
+    for (shard, stalls) in [(0, false), (1, false), (0, true), (1, true)] {
+        begin(Speed::Held);
+        let mut world = World::new(2, &[]);
+        let client = world.client(0);
+        join_by_key(&mut world, client);
+        sync(&mut world);
+        let (_, id) = world.joined(client);
+        sync(&mut world);
+        let (room, home) = (RoomId::parse(&id).unwrap(), world.shard_of(client));
+        world.post(home as u16, ShardMail::Close { room, text: "over".into() });
+        world.wait(100);
+        assert_eq!(world.node.directory.list(None, &[("", ""); 0], 9).len(), 0);
+        let next = world.client(shard);
+        join_by_key(&mut world, next);
+        let rooms = world.counters(0).rooms + world.counters(1).rooms;
+        assert_eq!((world.heard(next), rooms), (vec![], 0), "the end is not durable");
+        if stalls {
+            world.wait(1_100);
+            assert!(matches!(world.heard(next)[..], [Heard::Error { code: ErrorCode::Busy, .. }]));
+            sync(&mut world);
+            join_by_key(&mut world, next);
+        }
+        let heard = (0..20).find_map(|_| {
+            sync(&mut world);
+            world.wait(10);
+            Some(world.heard(next)).filter(|heard| !heard.is_empty())
+        });
+        let heard = heard.expect("it is answered");
+        assert!(matches!(&heard[..], [Heard::Joined { id: of, .. }, ..] if *of != id), "{heard:?}");
+        DISKS.set(None);
+    }
+}
+
 #[test]
 fn what_was_answered_is_in_the_journal() {
     let (mut world, client) = till(1, 0);
