@@ -7,6 +7,7 @@
 //! old files or the new ones.
 
 mod files;
+mod newest;
 mod recovery;
 mod saver;
 

@@ -4,9 +4,11 @@ use std::fmt;
 
 use playfield_wire::ErrorCode;
 
+use super::read::Content;
 use super::replay::{Host, Replay};
 use super::{Position, Recording, ReplayError, Step};
-use crate::frozen::{FreezeError, FrozenWriter};
+use crate::frozen::parts::{Part, Pending};
+use crate::frozen::{FreezeError, Frozen, FrozenWriter};
 use crate::{AnyRoom, Error, RoomType, Saves, Stage};
 
 /// A room that was run to the end of a journal.
@@ -73,6 +75,19 @@ impl fmt::Display for RecoverError {
 }
 
 impl std::error::Error for RecoverError {}
+
+impl Recording {
+    /// Returns the fence of the room's save when it was last written whole: rooms that open the
+    /// save later have greater ones. `None` if the room has no save, or came from another process
+    /// and had yet to open it.
+    #[must_use]
+    pub fn fence(&self) -> Option<u64> {
+        let (place, _) = self.keyframes().last()?;
+        let Content::Keyframe { frozen, .. } = &self.parts[place].content else { return None };
+        let pending: Pending = Frozen::read(frozen).ok()?.value(Part::Pending).ok()?;
+        pending.save?.fence
+    }
+}
 
 /// Runs a room from its last keyframe to the end of the journal, and freezes it. If it does
 /// otherwise than when it was journaled, because its code is not deterministic or is another, it

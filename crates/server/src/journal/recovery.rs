@@ -16,6 +16,7 @@ use playfield_room::{RoomType, Saves, Store, StoreError, StoreErrorKind};
 use tokio::runtime::{Builder, Runtime};
 use tokio::time::timeout;
 
+use super::newest::{Claim, superseded};
 use super::{ENDING, Journal};
 
 /// The time that the store has to load the save of a room.
@@ -58,9 +59,6 @@ impl Journal {
         let (counts, shards) = self.counts().map_err(|error| {
             io::Error::new(error.kind(), format!("journal.folder = {:?}: {error}", self.folder))
         })?;
-        let runtime = Builder::new_current_thread().enable_all().build()?;
-        let store = store.map(|store| (store, &runtime));
-        let (mut rooms, mut inputs) = (Vec::new(), 0);
         let files = self.files_of(counts)?;
         if let Some(missing) = (0..shards).find(|shard| !files.contains_key(shard)) {
             return Err(failed(format!(
@@ -69,6 +67,7 @@ impl Journal {
                  be lost"
             )));
         }
+        let mut journals = Vec::new();
         for (shard, files) in files {
             let files_read = files.iter().map(|(_, name, bytes)| (name.as_str(), &bytes[..]));
             let journal = Read::read(files_read);
@@ -97,12 +96,35 @@ impl Journal {
                     open.join(", ")
                 )));
             }
-            for (_, recording) in journal.rooms().filter(|(_, room)| room.end().is_none()) {
-                let recovered = self.room(recording, room_types, store, shard);
-                let (room, run) = recovered.map_err(failed)?;
-                inputs += run;
-                rooms.extend(room);
+            journals.push((shard, journal));
+        }
+        let open = || {
+            let rooms = journals.iter().flat_map(|(shard, journal)| {
+                journal.rooms().map(move |(_, recording)| (*shard, recording))
+            });
+            rooms.filter(|(_, recording)| recording.end().is_none())
+        };
+        let claims = open().filter_map(|(_, recording)| Claim::of(recording));
+        let superseded = superseded(claims).map_err(failed)?;
+        let runtime = Builder::new_current_thread().enable_all().build()?;
+        let store = store.map(|store| (store, &runtime));
+        let (mut rooms, mut inputs) = (Vec::new(), 0);
+        for (shard, recording) in open() {
+            let About { room_id, room_type, key, .. } = recording.about();
+            if let Some(newest) = superseded.get(room_id) {
+                self.keeps_others.store(true, Ordering::Relaxed);
+                log::error!(
+                    "room {room_id} ({room_type:?} {:?}) does not go on: room {newest} has its \
+                     key, and is newer; its journal is kept in {:?}",
+                    key.as_deref().unwrap_or_default(),
+                    self.folder.join(super::KEPT)
+                );
+                continue;
             }
+            let recovered = self.room(recording, room_types, store, shard);
+            let (room, run) = recovered.map_err(failed)?;
+            inputs += run;
+            rooms.extend(room);
         }
         if !rooms.is_empty() {
             log::info!("{}", gone_on(rooms.len(), inputs, began.elapsed()));

@@ -6,6 +6,7 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
+use std::{fs, process};
 
 use playfield_room::recording::{Journal as Read, RecoveredRoom, Segment, SegmentWriter, recover};
 use playfield_room::{
@@ -77,8 +78,13 @@ impl Disk {
 
     /// The bytes of these blocks, in one file.
     fn file(&self, blocks: Range<u64>) -> Vec<u8> {
+        self.file_of(blocks, Segment::default())
+    }
+
+    /// The same, in a file with this place in the journal.
+    fn file_of(&self, blocks: Range<u64>, segment: Segment) -> Vec<u8> {
         let mut bytes = Vec::new();
-        let segment = Segment { first: blocks.start, ..Segment::default() };
+        let segment = Segment { first: blocks.start, ..segment };
         let mut writer = SegmentWriter::begin(&segment, &mut bytes);
         for block in &self.blocks.lock().unwrap()[blocks.start as usize..blocks.end as usize] {
             writer.block(block.number, &block.sections, &mut bytes);
@@ -541,6 +547,40 @@ fn a_key_is_free_when_the_journal_has_the_end_of_its_room() {
         assert!(matches!(&heard[..], [Heard::Joined { id: of, .. }, ..] if *of != id), "{heard:?}");
         DISKS.set(None);
     }
+}
+
+#[test]
+fn two_rooms_of_one_key_of_which_none_is_newer_are_named() {
+    let folder = std::env::temp_dir().join(format!("playfield-two-of-a-key-{}", process::id()));
+    let _ = fs::remove_dir_all(&folder);
+    let settings = config::Journal { folder: folder.clone(), ..config::Journal::default() };
+    let journal = Journal::open(&settings, &[room_type()], 2, false).unwrap().unwrap();
+    fs::write(folder.join("owner"), "0000000000000007\n").unwrap();
+    let mut ids = Vec::new();
+    for shard in 0..2 {
+        begin(Speed::Held);
+        let mut world = World::new(1, &[("shards", "1")]);
+        // Ids are drawn by the shard: the next one is another.
+        let _ = (0..shard).map(|_| world.shards[0].env.entropy.number()).last();
+        let client = world.client(0);
+        join_by_key(&mut world, client);
+        sync(&mut world);
+        ids.push(world.joined(client).1);
+        let disk = disks().remove(0);
+        let segment = Segment { incarnation: 7, shard, ..Segment::default() };
+        let bytes = disk.file_of(0..disk.len(), segment);
+        fs::write(folder.join(format!("{:016x}-{shard}-000000.journal", 7)), bytes).unwrap();
+        DISKS.set(None);
+    }
+    assert_ne!(ids[0], ids[1]);
+    let Err(error) = journal.recover(&[room_type()], None) else { panic!("it recovers") };
+    let error = error.to_string();
+    let files = [0, 1].map(|shard| format!("{:016x}-{shard}-000000.journal", 7));
+    for named in ids.iter().chain(&files).map(String::as_str).chain(["\"desk\"", "\"till\""]) {
+        assert!(error.contains(named), "{named}: {error}");
+    }
+    assert!(error.contains(folder.to_str().unwrap()), "{error}");
+    fs::remove_dir_all(&folder).unwrap();
 }
 
 #[test]
