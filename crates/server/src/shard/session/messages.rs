@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use playfield_room::recording::Recorder;
 use playfield_room::{Error, RoomType, check_key};
 use playfield_wire::client::{self, ClientMessage};
 use playfield_wire::server::{self, RoomInfo, ServerMessage};
@@ -137,13 +138,14 @@ impl Outlet<'_> {
                 self.links.waiting_for_mailbox.push((shard, key));
             }
             if let Act::Message { request: Some(request), .. } | Act::Leave { request } = act {
-                let text = "limits.queues.mail: the mailbox of the room's shard is full; try again";
-                return self.send_error(
-                    key,
-                    Some(request),
-                    None,
-                    &Error::new(ErrorCode::Busy, text),
-                );
+                let error = if shard == self.outbound.lanes.inputs() {
+                    Recorder::stalled()
+                } else {
+                    let text =
+                        "limits.queues.mail: the mailbox of the room's shard is full; try again";
+                    Error::new(ErrorCode::Busy, text)
+                };
+                return self.send_error(key, Some(request), None, &error);
             }
         }
         if let Some(connection) = self.links.get_mut(key)

@@ -423,6 +423,10 @@ fn a_room_whose_journal_stands_still_is_not_called_and_goes_on_with_it() {
     for request in 2..5 {
         add(&mut world, client, request, 1);
     }
+    let refused: Vec<String> = world.bodies(client).iter().map(|it| lossy(it)).collect();
+    assert!(!refused.is_empty());
+    let named = |text: &String| text.contains("the journal can't be written");
+    assert!(refused.iter().all(named), "{refused:?}");
     world.wait(10_000);
     assert_eq!(HANDLED.get(), before + 1, "it is not called");
     sync(&mut world);
@@ -435,6 +439,10 @@ fn a_room_whose_journal_stands_still_is_not_called_and_goes_on_with_it() {
     sync(&mut world);
     assert_eq!(replies(&mut world, client), [9]);
     DISKS.set(None);
+}
+
+fn lossy(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
 }
 
 #[test]
