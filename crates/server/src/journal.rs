@@ -15,7 +15,7 @@ use std::collections::HashSet;
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
@@ -69,6 +69,16 @@ pub(crate) struct Journal {
     ends_at: Mutex<Option<Instant>>,
     /// Wakes the shards when the files count.
     wake: Mutex<Vec<Box<dyn Fn() + Send>>>,
+    progress: Mutex<Vec<Arc<Progress>>>,
+    /// The number of times that a shard began to stand still, as its journal was too late.
+    stalls: AtomicU64,
+}
+
+/// The numbers of blocks that a shard has made, and that it knows to be durable.
+#[derive(Default)]
+pub(crate) struct Progress {
+    pub(crate) made: AtomicU64,
+    pub(crate) durable: AtomicU64,
 }
 
 impl Journal {
@@ -129,6 +139,8 @@ impl Journal {
             writers: Mutex::default(),
             ends_at: Mutex::default(),
             wake: Mutex::default(),
+            progress: Mutex::default(),
+            stalls: AtomicU64::new(0),
         };
         if !is_successor {
             this.lock().map_err(named)?;
@@ -154,6 +166,8 @@ impl Journal {
             writers: Mutex::default(),
             ends_at: Mutex::default(),
             wake: Mutex::default(),
+            progress: Mutex::default(),
+            stalls: AtomicU64::new(0),
         })
     }
 
@@ -328,6 +342,34 @@ impl Journal {
         self.unsaved().remove(&(room_type.to_owned(), key.to_owned()));
     }
 
+    /// Adds a shard to those whose [blocks](Self::made) are counted.
+    pub(crate) fn count_blocks(&self) -> Arc<Progress> {
+        let progress = Arc::default();
+        self.progress().push(Arc::clone(&progress));
+        progress
+    }
+
+    /// The number of blocks that each shard has made.
+    pub(crate) fn made(&self) -> Vec<u64> {
+        self.progress().iter().map(|shard| shard.made.load(Ordering::Acquire)).collect()
+    }
+
+    /// Returns whether so many blocks of each shard are durable.
+    pub(crate) fn has_written(&self, made: &[u64]) -> bool {
+        let mut shards = self.progress().clone().into_iter().zip(made);
+        shards.all(|(shard, made)| shard.durable.load(Ordering::Acquire) >= *made)
+    }
+
+    /// A shard begins to stand still.
+    pub(crate) fn stalls(&self) {
+        self.stalls.fetch_add(1, Ordering::AcqRel);
+    }
+
+    /// The number of times that a shard began to stand still.
+    pub(crate) fn stalls_so_far(&self) -> u64 {
+        self.stalls.load(Ordering::Acquire)
+    }
+
     fn wake_shards(&self) {
         self.wake.lock().unwrap_or_else(PoisonError::into_inner).iter().for_each(|wake| wake());
     }
@@ -359,6 +401,10 @@ impl Journal {
 
     fn writers(&self) -> MutexGuard<'_, Vec<Receiver<()>>> {
         self.writers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn progress(&self) -> MutexGuard<'_, Vec<Arc<Progress>>> {
+        self.progress.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn unsaved(&self) -> MutexGuard<'_, HashSet<(String, String)>> {

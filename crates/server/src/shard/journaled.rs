@@ -15,7 +15,7 @@ use std::time::{Duration, SystemTime};
 use playfield_room::recording::{About, BlockKind, End, Files, Recorder, Why, put_section};
 use playfield_room::{AnyRoom, RoomType, Unsaved};
 
-use crate::journal::{Journal, is_journaled};
+use crate::journal::{Journal, Progress, is_journaled};
 use crate::room_id::RoomId;
 use crate::shard::mail::ShardMail;
 
@@ -126,6 +126,7 @@ pub(crate) struct Journaled {
     notes: Arc<Mutex<Notes>>,
     /// The journal has not been durable for too long.
     is_stalled: Arc<AtomicBool>,
+    progress: Arc<Progress>,
     /// The number of the next block, and of the next room.
     next: u64,
     next_room: u64,
@@ -151,8 +152,10 @@ pub(crate) struct Journaled {
 
 impl Journaled {
     pub(crate) fn new(journal: Arc<Journal>, sink: Box<dyn Sink>) -> Self {
+        let progress = journal.count_blocks();
         Self {
             journal,
+            progress,
             sink,
             notes: Arc::default(),
             is_stalled: Arc::default(),
@@ -255,6 +258,7 @@ impl Journaled {
             self.sink.append(Block { number: self.next, sections, begins_file });
             self.next += 1;
         }
+        self.progress.made.store(self.next, Ordering::Release);
         let last = self.next - 1;
         if !saved.is_empty() {
             self.freed.push_back((last, saved));
@@ -297,6 +301,7 @@ impl Journaled {
     /// Looks whether the journal is too late. Returns whether that has changed.
     pub(in crate::shard) fn look(&mut self, now: Duration) -> bool {
         let durable = self.sink.durable();
+        self.progress.durable.store(durable, Ordering::Release);
         while self.under_way.front().is_some_and(|(number, _)| *number < durable) {
             self.under_way.pop_front();
         }
@@ -308,7 +313,11 @@ impl Journaled {
             }
         }
         let is_late = self.late_at().is_some_and(|at| at <= now);
-        self.is_stalled.swap(is_late, Ordering::Relaxed) != is_late
+        let has_changed = self.is_stalled.swap(is_late, Ordering::Relaxed) != is_late;
+        if has_changed && is_late {
+            self.journal.stalls();
+        }
+        has_changed
     }
 
     /// When the journal is too late, if it is not by then durable.

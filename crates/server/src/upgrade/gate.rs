@@ -132,11 +132,27 @@ impl Gate {
     /// Waits until all shards that drain are done with what is in flight; until then at most, and
     /// until the node is told to stop.
     pub(super) fn wait_until_drained(&self, by: Instant, wake: &dyn Fn()) {
+        self.wait_until(by, wake, |inner| !inner.busy.contains(&true));
+    }
+
+    /// Waits until something has happened in turns of the shards; until then at most, and until
+    /// the node is told to stop. Returns whether it has.
+    pub(super) fn wait_until_done(
+        &self,
+        by: Instant,
+        wake: &dyn Fn(),
+        is_done: impl Fn() -> bool,
+    ) -> bool {
+        self.wait_until(by, wake, |_| is_done());
+        is_done()
+    }
+
+    fn wait_until(&self, by: Instant, wake: &dyn Fn(), is_done: impl Fn(&Inner) -> bool) {
         loop {
             wake();
             let inner = self.lock();
             let is_told = inner.on_stop.is_none();
-            if !inner.busy.contains(&true) || is_told || Instant::now() >= by {
+            if is_done(&inner) || is_told || Instant::now() >= by {
                 return;
             }
             drop(self.wait(inner, Duration::from_millis(2)));
@@ -151,9 +167,15 @@ impl Gate {
         }
     }
 
-    /// Waits until no mail is under way. Returns whether that was so in time.
-    pub(super) fn wait_until_still(&self, by: Instant, wake: &dyn Fn()) -> bool {
-        loop {
+    /// Waits until no mail is under way. Returns whether that was so in time, and before it was of
+    /// no use.
+    pub(super) fn wait_until_still(
+        &self,
+        by: Instant,
+        wake: &dyn Fn(),
+        is_of_use: impl Fn() -> bool,
+    ) -> bool {
+        while is_of_use() {
             let mut inner = self.lock();
             inner.round += 1;
             inner.moved = false;
@@ -172,6 +194,7 @@ impl Gate {
                 return true;
             }
         }
+        false
     }
 
     /// The round to be reported by a shard, if it has not done so.
@@ -242,5 +265,42 @@ impl Gate {
     fn lock(&self) -> MutexGuard<'_, Inner> {
         // Nothing in here can panic half-way through a change.
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use super::*;
+
+    /// The time that a wait must not take.
+    const LONG: Duration = Duration::from_secs(600);
+
+    #[test]
+    fn it_does_not_wait_for_shards_when_that_is_of_no_use_any_more() {
+        let gate = Gate::default();
+        assert!(gate.begin(1));
+        let rounds = Cell::new(0);
+        // The shard has mail in each round.
+        let wake = || {
+            rounds.set(rounds.get() + 1);
+            gate.report(0, gate.round(0).unwrap(), true);
+        };
+        assert!(!gate.wait_until_still(Instant::now() + LONG, &wake, || rounds.get() < 3));
+        assert_eq!(rounds.get(), 3);
+    }
+
+    #[test]
+    fn it_waits_until_something_is_done_and_not_once_the_node_stops() {
+        let gate = Gate::default();
+        assert!(gate.begin(1));
+        gate.on_stop(|| {});
+        let rounds = Cell::new(0);
+        let wake = || rounds.set(rounds.get() + 1);
+        assert!(gate.wait_until_done(Instant::now() + LONG, &wake, || rounds.get() == 3));
+        assert!(!gate.wait_until_done(Instant::now(), &wake, || false));
+        gate.stop();
+        assert!(!gate.wait_until_done(Instant::now() + LONG, &wake, || false));
     }
 }

@@ -3,7 +3,7 @@
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -19,6 +19,7 @@ use super::message::{Listener, Message, Piece, VERSION};
 use super::phases::Phases;
 use super::{Upgrade, UpgradeError, Upgraded, VARIABLE};
 use crate::event_loop::SharedRuntime;
+use crate::journal::Journal;
 use crate::node::Node;
 use crate::shard::frozen::Frozen;
 use crate::sys;
@@ -90,7 +91,42 @@ fn stops() -> UpgradeError {
     UpgradeError::new("the node is shutting down")
 }
 
-/// The program of this process, as it is now under its name.
+/// The journal as it was when an upgrade began. What rooms have sent must leave before the next
+/// process has them, so they would stand still for as long as it can't be written.
+struct Written<'a> {
+    journal: Option<&'a Journal>,
+    made: Vec<u64>,
+    stalls: u64,
+}
+
+impl<'a> Written<'a> {
+    fn begin(node: &'a Node) -> Self {
+        let journal = node.journal.as_deref();
+        let made = journal.map(Journal::made).unwrap_or_default();
+        Self { journal, made, stalls: journal.map_or(0, Journal::stalls_so_far) }
+    }
+
+    /// Returns whether all is durable that there was then.
+    fn is_done(&self) -> bool {
+        self.journal.is_none_or(|journal| journal.has_written(&self.made))
+    }
+
+    /// Returns whether it has been too late since then.
+    fn has_stalled(&self) -> bool {
+        self.journal.is_some_and(|journal| journal.stalls_so_far() != self.stalls)
+    }
+
+    fn error(&self) -> UpgradeError {
+        let (folder, wait) = self.journal.map(|it| (it.folder(), it.wait())).unzip();
+        UpgradeError::new(format!(
+            "journal.folder = {:?}: the journal was not written within journal.wait = {:?}: \
+             upgrade once its disk takes writes in time",
+            folder.unwrap_or(Path::new("")),
+            wait.unwrap_or_default()
+        ))
+    }
+}
+
 /// Fails while rooms that have ended wait for the store: the new process would not know of them.
 fn check_saved(node: &Node) -> Result<(), UpgradeError> {
     match node.journal.as_ref().is_some_and(|journal| journal.saves_rooms()) {
@@ -102,6 +138,7 @@ fn check_saved(node: &Node) -> Result<(), UpgradeError> {
     }
 }
 
+/// The program of this process, as it is now under its name.
 fn own_binary() -> io::Result<PathBuf> {
     let path = std::env::current_exe()?;
     // The system says so of a file that was replaced.
@@ -155,15 +192,26 @@ impl Handover {
         let wake = || shared.wake_all();
         let gate = &shared.gate;
         gate.go_to(Stage::Draining);
+        let written = Written::begin(node);
         gate.wait_until_drained(Instant::now() + node.config.timeouts.freeze_wait, &wake);
+        let wait = Instant::now() + node.config.journal.wait;
+        let is_written = gate.wait_until_done(wait, &wake, || written.is_done());
         check_goes_on(shared)?;
+        if !is_written {
+            return Err(written.error());
+        }
         phases.end("work in flight");
 
         let began = Instant::now();
         let by = began + STEP_MAX;
         for (stage, phase) in [(Stage::Stopped, "stop"), (Stage::Written, "rooms")] {
             gate.go_to(stage);
-            if !gate.wait_until_still(by, &wake) {
+            let is_still = gate.wait_until_still(by, &wake, || !written.has_stalled());
+            // Rooms whose journal can be written again have run on.
+            if written.has_stalled() {
+                return Err(written.error());
+            }
+            if !is_still {
                 let text = format!("the shards did not come to rest within {STEP_MAX:?}");
                 return Err(UpgradeError::new(text));
             }

@@ -54,6 +54,7 @@ struct Disk {
     durable: Arc<AtomicU64>,
     /// The blocks before this one are of no use any more.
     first: Arc<AtomicU64>,
+    journal: Option<Arc<Journal>>,
     lags: bool,
 }
 
@@ -123,9 +124,11 @@ impl Sink for Disk {
 pub(super) fn of_shard(settings: &config::Journal) -> Option<Journaled> {
     DISKS.with_borrow_mut(|disks| {
         let (speed, disks) = disks.as_mut()?;
-        let disk = Disk { lags: *speed == Speed::Lags, ..Disk::default() };
+        let journal = Journal::of_test(settings.clone());
+        let lags = *speed == Speed::Lags;
+        let disk = Disk { lags, journal: Some(Arc::clone(&journal)), ..Disk::default() };
         disks.push(disk.clone());
-        let mut journaled = Journaled::new(Journal::of_test(settings.clone()), Box::new(disk));
+        let mut journaled = Journaled::new(journal, Box::new(disk));
         journaled.journals = match speed {
             Speed::Lags => |_| true,
             Speed::Held => |of| of.name == "till",
@@ -443,6 +446,28 @@ fn a_room_whose_journal_stands_still_is_not_called_and_goes_on_with_it() {
 
 fn lossy(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
+}
+
+#[test]
+fn a_journal_tells_whether_it_is_written_and_that_it_was_too_late() {
+    let (mut world, client) = till(1, 0);
+    let journal = disks()[0].journal.clone().unwrap();
+    let made = journal.made();
+    assert!(!journal.has_written(&made));
+    sync(&mut world);
+    assert!(journal.has_written(&made));
+    sync(&mut world);
+    add(&mut world, client, 1, 1);
+    let made = journal.made();
+    world.wait(900);
+    assert!(!journal.has_written(&made));
+    assert_eq!(journal.stalls_so_far(), 0);
+    world.wait(200);
+    assert_eq!(journal.stalls_so_far(), 1);
+    sync(&mut world);
+    assert!(journal.has_written(&made));
+    assert_eq!(journal.stalls_so_far(), 1);
+    DISKS.set(None);
 }
 
 #[test]
