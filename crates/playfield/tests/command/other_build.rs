@@ -183,8 +183,8 @@ pub(super) fn a_build_with_other_logic_says_where_it_does_otherwise() {
     // A file that was cut behind its first block has no rooms.
     let file = builds.file("tally.redb.journal", "journal");
     let bytes = fs::read(&file).expect("it is ours");
-    let blocks = bytes.windows(7).enumerate().filter(|(_, window)| **window == *b"PFBLOCK");
-    let (second, _) = blocks.skip(1).next().expect("a block with the room");
+    let mut blocks = bytes.windows(7).enumerate().filter(|(_, window)| **window == *b"PFBLOCK");
+    let (second, _) = blocks.nth(1).expect("a block with the room");
     fs::write(&file, &bytes[..second]).expect("it is ours");
     let none = builds.replay(true, &file, &["--room", "main"]);
     is_there(&text(&none.stderr), &["it is a journal, and no room is whole in it"]);
