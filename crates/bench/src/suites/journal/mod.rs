@@ -56,7 +56,7 @@ pub(crate) const ROLE: Role = Role { name: "journal", log: "error", serve: host 
 const BARE_BLOCKS: usize = 100;
 
 /// The number of nodes that are killed.
-const KILLED: usize = 3;
+const KILLED: usize = 8;
 
 const COLUMNS: &[Column] = &[
     ("clients", "clients"),
