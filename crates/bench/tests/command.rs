@@ -140,7 +140,7 @@ fn bench_audit_finds_each_planted_leak_and_notices_one_that_is_not_found() {
     let all: Value = serde_json::from_str(lines.lines().last().expect("a row")).expect("JSON");
     assert!(all["planted"].as_u64() >= Some(20) && all["found"] == all["planted"], "{lines}");
     assert_eq!((&all["false_alarms"], &all["verified"]), (&0.into(), &true.into()), "{lines}");
-    // Of each room, one leak is not there, and one is at another place.
+    // In each room, one leak does not exist, and one is in another place.
     let output = playfield(&["bench", "audit", "--json", "--corrupt-one"]);
     assert_eq!(output.status.code(), Some(1));
     let lines = text(&output.stdout);

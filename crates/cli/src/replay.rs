@@ -161,7 +161,7 @@ fn hashes(count: u64) -> String {
     }
 }
 
-/// The recording in a file, or a room of a journal, of which the path is a file or the folder.
+/// The recording in a file, or a room of a journal, given by a file or the folder.
 fn recording(path: &Path, room: Option<&str>) -> Result<Recording, String> {
     let text = |error: io::Error| error.to_string();
     if path.is_dir() {
@@ -200,7 +200,7 @@ fn series(folder: &Path) -> io::Result<Vec<Vec<PathBuf>>> {
     Ok(in_order.collect())
 }
 
-/// A room of these files of journals, by its key or its id: as it was last.
+/// Finds a room in these journal files by its key or id, in its latest form.
 fn journaled(series: &[Vec<PathBuf>], room: Option<&str>) -> Result<Recording, String> {
     let (mut found, mut names) = (BTreeMap::new(), Vec::new());
     for paths in series {

@@ -38,7 +38,7 @@ pub(crate) fn of_file(path: &Path, room_type: Option<&str>) -> io::Result<Schema
 /// hidden fields.
 pub(crate) const SAVE: &str = "save";
 
-/// A file that the command `schema` wrote. It is read once, as it may be a pipe.
+/// A file that the command `schema` wrote. It is read only once, since it may be a pipe.
 pub(crate) struct SchemaFile<'a> {
     path: &'a Path,
     text: Vec<u8>,

@@ -95,7 +95,7 @@ pub(crate) fn run(
     log_to_stderr(config.log);
     #[cfg(target_os = "linux")]
     crate::upgrade::hold_signal()?;
-    // Before the start: a process that has just taken over from another may be told to stop.
+    // Set up before the start: a process that has just taken over may be told to stop.
     let told = Arc::new(Mutex::new(Told::default()));
     let of_signals = Arc::clone(&told);
     ctrlc::set_handler(move || by_signal(&of_signals)).map_err(io::Error::other)?;
@@ -123,16 +123,17 @@ pub(crate) fn run(
     Ok(ended?)
 }
 
-/// The state of a program that signals stop.
+/// The state of a program that stops on signals.
 #[derive(Default)]
 struct Told {
     to_stop: bool,
-    /// The node, once it has started. One that is told to stop before stops then.
+    /// The node, once it has started. If a signal arrives earlier, the node stops right after the
+    /// start.
     running: Option<(Stopper, NodeHandle)>,
 }
 
 fn lock(told: &Mutex<Told>) -> MutexGuard<'_, Told> {
-    // Nothing in here can panic half-way through a change.
+    // No code under this lock can panic halfway through a change.
     told.lock().unwrap_or_else(PoisonError::into_inner)
 }
 

@@ -27,8 +27,8 @@ use crate::shown::seat;
 const LISTED_MAX: usize = 100;
 /// The most frames in an answer.
 const FRAMES_MAX: usize = 1_000;
-/// About how many bytes an answer has before the moment, and how many after it, beside the state at
-/// its begin.
+/// The approximate number of bytes that an answer has before the moment, and after it, besides the
+/// state at its start.
 const FRAMES_BYTES: usize = 1 << 20;
 /// The most inputs before a moment with which an answer begins.
 const BEFORE_MAX: usize = 200;
@@ -64,7 +64,7 @@ pub(crate) async fn facts(source: [&str; 2], node: &NodeHandle) -> Answered {
     }))
 }
 
-/// The answer as text: it may be large, so nothing is left to do on the thread that serves.
+/// The answer as text. It may be large, so the serving thread has no work left.
 pub(crate) async fn frames(
     source: [&str; 2],
     request: &Request,

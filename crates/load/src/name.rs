@@ -60,7 +60,7 @@ pub(crate) fn token_of(token: &[u8], number: usize) -> Vec<u8> {
     }
 }
 
-/// The player's name on the connection with this number: a [`Name`], or the same for all.
+/// The player's name on the connection with this number: made from a [`Name`], or the same for all.
 pub(crate) fn player_name_of(text: &str, number: usize) -> String {
     Name::parse(text).map_or_else(|| text.to_owned(), |name| name.of(number))
 }

@@ -33,8 +33,8 @@ pub struct Settings {
     pub duration: Option<Duration>,
     /// The time to wait for a connection, and at the end for answers.
     pub timeout: Duration,
-    /// The players' display name. If it is a [`Name`](crate::Name), each connection's is the one with
-    /// its number.
+    /// The players' display name. A [`Name`](crate::Name) gives each connection the name with its
+    /// number.
     pub name: String,
     /// The token for the node's authenticator. If it is a [`Name`](crate::Name), each connection's
     /// is the one with its number; otherwise all have the same.

@@ -377,7 +377,7 @@ impl Node {
         let stderr = self.process.stderr.take().expect("it is piped and not read yet");
         let mut lines = BufReader::new(stderr).lines().map(|line| line.expect("text"));
         let line = lines.find(|line| line.contains(text));
-        // What follows has to go somewhere.
+        // Drains the rest of the log, so that the pipe does not fill up.
         std::thread::spawn(move || lines.for_each(drop));
         line.unwrap_or_else(|| panic!("{text:?} was not logged"))
     }
@@ -839,7 +839,7 @@ fn the_log_says_why_it_stops_and_when_it_has() {
     node.play(async |room| {
         room.request(Print {}).await?;
         kill_process(id, Signal::TERM).expect("it runs");
-        // It is connected until the room has ended.
+        // Stays connected until the room has ended.
         while room.request(Print {}).await.is_ok() {}
         Ok(())
     })

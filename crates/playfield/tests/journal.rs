@@ -43,7 +43,7 @@ struct Ledger {
     ticks: u64,
     /// The sum of random numbers, which go on, too.
     luck: u64,
-    /// The room's time, which goes on where it was.
+    /// The room's time, which resumes where it was.
     age_ms: u64,
     /// The number of results of background work.
     found: u64,
@@ -89,7 +89,7 @@ impl Room for Ledger {
         }
     }
 
-    /// Work that was under way is lost with the process.
+    /// Work in flight is lost with the process.
     fn moved(&mut self, cx: &mut Context<Self>) {
         self.is_looking &= cx.given_up::<Found>() == 0;
     }
@@ -289,7 +289,7 @@ async fn play(world: Arc<World>, url: String, bot: u32) -> std::result::Result<(
     if state.found < found {
         return Err(format!("bot {bot}: {} results, but {found} were shown", state.found));
     }
-    // It goes on while the node is away for a moment.
+    // The room's time also passes while the node is briefly away.
     if state.age_ms > 50 * (state.ticks + 1) + PATIENCE.as_millis() as u64 {
         return Err(format!("bot {bot}: {} ticks in {} ms", state.ticks, state.age_ms));
     }
@@ -377,7 +377,7 @@ fn what_was_answered_or_shown_survives_kill_9() {
         world.ends.lock().unwrap().clear();
         let bots = bots(&world, &node.url());
         let dice = mixed(seed.elapsed().as_nanos() as u64 ^ round);
-        // Sometimes long enough for saves, and for what follows them.
+        // Sometimes long enough for saves and their consequences.
         let requests_max = if round % 4 == 3 { 8_000 } else { 400 };
         world.wait(&bots, 1 + dice % requests_max);
         node.kill();

@@ -330,7 +330,7 @@ pub trait AnyRoom: Send {
         None
     }
 
-    /// Takes what is left of a journaled room that ended without being saved, or failed.
+    /// Takes the remains of a journaled room that ended without being saved, or failed.
     fn take_unsaved(&mut self) -> Option<Box<Unsaved>> {
         None
     }

@@ -83,7 +83,7 @@ pub(crate) struct ContextState {
     pub(crate) replies: Replies,
     /// For how long at most.
     pub(crate) reply_wait: Duration,
-    /// Tasks given up when the room was frozen, until the room is told: the names of their
+    /// Tasks given up when the room was frozen, until the room hears about them: the names of their
     /// messages.
     pub(crate) given_up: Vec<&'static str>,
     /// Tasks that end with a reply, instead of with a message to the room.

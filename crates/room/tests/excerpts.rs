@@ -225,7 +225,7 @@ fn what_leads_to_a_moment_is_not_larger_than_it_may_be() {
     let few = ExcerptOf { bytes: 1_000, ..whole };
     let (whole, few) = (run(&recording, &counters(), &whole), run(&recording, &counters(), &few));
     assert_eq!(whole.frames.len(), 200);
-    // A frame counts for 100 bytes at least.
+    // A frame counts as at least 100 bytes.
     assert!((1..=10).contains(&few.frames.len()), "{} frames", few.frames.len());
     let begin = few.begin.as_ref().unwrap();
     let first = whole.frames.len() - few.frames.len();

@@ -145,7 +145,7 @@ impl Play {
         play
     }
 
-    /// Freezes a room that has nothing under way, and lets it go on in what `wrap` makes of it.
+    /// Freezes a room without work in flight, and continues it in the result of `wrap`.
     pub(crate) fn go_on_in(&mut self, wrap: impl FnOnce(Box<dyn AnyRoom>) -> Box<dyn AnyRoom>) {
         let host = &mut self.host;
         let mut form = FrozenWriter::new();

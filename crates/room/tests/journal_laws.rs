@@ -136,7 +136,7 @@ fn check_parts(files: &[Vec<u8>]) -> Result<(), TestCaseError> {
         let (_, cut) = cut.rooms().next().unwrap();
         prop_assert_eq!((cut.bytes(), cut.begin()), (one.bytes(), one.begin()));
         prop_assert_eq!(cut.keyframe_positions().len(), 1, "no more is held");
-        // What the file has of the room before it was written whole does not count.
+        // Inputs before the room was written whole do not count.
         let begin = one.begin();
         prop_assert_eq!(one.inputs_until(Moment::At(begin.at)).unwrap() >= begin.inputs, true);
         prop_assert!(one.inputs_until(Moment::Inputs(begin.inputs)).is_ok());
@@ -214,7 +214,7 @@ proptest! {
         prop_assert!(!journal.is_damaged());
         check(&journal, last)?;
         check_parts(&all.files)?;
-        // Older files go.
+        // Older files are removed.
         check_parts(&all.files[all.files.len() - 1..])?;
 
         // Cut at any byte: the process ended while it wrote.

@@ -58,7 +58,7 @@ pub(crate) trait Background: Send + Sync {
     /// Keeps a place in the queue for work that computes, until it is to begin.
     ///
     /// # Errors
-    /// As [`compute`](Self::compute).
+    /// Fails like [`compute`](Self::compute).
     fn compute_later(&self, origin: Origin, job: Job) -> Result<Begin, Error>;
 
     /// Starts to decide who a connection of a shard belongs to. The decision arrives as

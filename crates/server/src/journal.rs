@@ -59,18 +59,18 @@ pub(crate) struct Journal {
     to_begin: AtomicUsize,
     /// Files of other incarnations are moved, not removed.
     keeps_others: AtomicBool,
-    /// The rooms that were dropped without being saved, by type and key. What they were is in the
-    /// journal, until the store has it, or for the next start.
+    /// The rooms that were dropped without being saved, by type and key. Their states are in the
+    /// journal, until the store has them, or for the next start.
     unsaved: Mutex<HashSet<(String, String)>>,
     saver: Saver,
-    /// Each receives the end of a thread that writes the files of a shard.
+    /// Receivers that report the end of each thread that writes a shard's files.
     writers: Mutex<Vec<Receiver<()>>>,
-    /// When those threads give up to write, as the node ends.
+    /// The time at which those threads stop writing, because the node ends.
     ends_at: Mutex<Option<Instant>>,
     /// Wakes the shards when the files count.
     wake: Mutex<Vec<Box<dyn Fn() + Send>>>,
     progress: Mutex<Vec<Arc<Progress>>>,
-    /// The number of times that a shard began to stand still, as its journal was too late.
+    /// The number of times that a shard stalled because its journal was too late.
     stalls: AtomicU64,
 }
 
@@ -237,7 +237,7 @@ impl Journal {
         self.own_if_ready();
     }
 
-    /// The node ends: its files are written until then, and not longer.
+    /// The node ends: its files are written until this deadline at most.
     pub(crate) fn ends_at(&self, deadline: Instant) {
         *self.ends_at.lock().unwrap_or_else(PoisonError::into_inner) = Some(deadline);
     }
@@ -248,13 +248,12 @@ impl Journal {
         ends_at.is_some_and(|at| Instant::now() < at)
     }
 
-    /// Waits until all that the shards have noted is durable, once they have ended. Returns whether
-    /// it is.
+    /// Waits until all notes of the ended shards are durable. Returns whether they are.
     pub(crate) fn wait_until_written(&self, deadline: Instant) -> bool {
         let writers = std::mem::take(&mut *self.writers());
         writers.iter().all(|writer| {
             let left = deadline.saturating_duration_since(Instant::now());
-            // Each drops its end, unless it gives up.
+            // Each thread drops its sender, unless it gives up.
             writer.recv_timeout(left) == Err(RecvTimeoutError::Disconnected)
         })
     }
@@ -337,7 +336,7 @@ impl Journal {
         !unsaved.is_empty() && unsaved.contains(&(room_type.to_owned(), key.to_owned()))
     }
 
-    /// A room that was not saved is saved now, and the journal has its end.
+    /// Forgets an unsaved room: it is saved now, and the journal has its end.
     pub(crate) fn forget_unsaved(&self, room_type: &str, key: &str) {
         self.unsaved().remove(&(room_type.to_owned(), key.to_owned()));
     }
@@ -354,18 +353,18 @@ impl Journal {
         self.progress().iter().map(|shard| shard.made.load(Ordering::Acquire)).collect()
     }
 
-    /// Returns whether so many blocks of each shard are durable.
+    /// Returns whether this many blocks of each shard are durable.
     pub(crate) fn has_written(&self, made: &[u64]) -> bool {
         let mut shards = self.progress().clone().into_iter().zip(made);
         shards.all(|(shard, made)| shard.durable.load(Ordering::Acquire) >= *made)
     }
 
-    /// A shard begins to stand still.
+    /// Counts a shard that stalls.
     pub(crate) fn stalls(&self) {
         self.stalls.fetch_add(1, Ordering::AcqRel);
     }
 
-    /// The number of times that a shard began to stand still.
+    /// The number of times that a shard has stalled.
     pub(crate) fn stalls_so_far(&self) -> u64 {
         self.stalls.load(Ordering::Acquire)
     }
@@ -429,7 +428,7 @@ fn left_behind(folder: &Path) -> Option<String> {
 
 fn write_owner(mut file: &File, incarnation: u64, shards: usize) -> io::Result<()> {
     file.seek(SeekFrom::Start(0))?;
-    // Always as long, so that no rest of another number is left.
+    // Fixed length, so that no rest of another number remains.
     writeln!(file, "{incarnation:016x} {shards:05}")?;
     file.sync_all()
 }

@@ -8,8 +8,8 @@ use std::sync::OnceLock;
 
 use flate2::Crc;
 
-/// The program's name, the version of Playfield, and a checksum of its file: another build has
-/// another one.
+/// The program's name, the version of Playfield, and a checksum of its file, which differs in each
+/// build.
 pub(crate) fn build() -> &'static str {
     static BUILD: OnceLock<String> = OnceLock::new();
     BUILD.get_or_init(|| {

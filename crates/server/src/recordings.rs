@@ -23,7 +23,7 @@ use crate::config;
 use crate::program::build;
 use crate::room_id::RoomId;
 
-/// The most that waits to be written: blocks, begins and ends, and the bytes of blocks.
+/// The limits on pending writes: blocks, begins and ends, and the bytes of blocks.
 const QUEUE_MAX: usize = 16_384;
 const QUEUE_BYTES_MAX: usize = 64 << 20;
 
@@ -46,7 +46,7 @@ enum Order {
     Flush(SyncSender<()>),
 }
 
-/// The way to the thread that writes.
+/// The queue of the thread that writes.
 #[derive(Clone)]
 struct Queue {
     orders: SyncSender<Order>,

@@ -229,8 +229,8 @@ impl Log {
         lost.ok_or(NotResumed::Forgotten)
     }
 
-    /// Replaces messages: `rewrite` returns what stands for one, about this room, or `None` if it
-    /// stays.
+    /// Replaces messages of this room: `rewrite` returns the replacement, or `None` to keep the
+    /// message.
     pub fn rewrite(
         &mut self,
         mut rewrite: impl FnMut(Option<RoomNumber>, &[u8]) -> Option<Vec<u8>>,

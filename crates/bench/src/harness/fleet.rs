@@ -166,7 +166,7 @@ impl<S: Script> Fleet<S> {
         }
     }
 
-    /// Reads what a server that has ended had sent, until all connections are closed.
+    /// Reads the output that an ended server has sent, until all connections are closed.
     pub(crate) fn drain(&mut self) {
         let ends = Instant::now() + PATIENCE;
         while self.fault.is_none() && self.links.open_count() > 0 {
@@ -364,7 +364,7 @@ impl Links {
         self.unfinished.push(client);
     }
 
-    /// Has all clients read in the next turn. No event tells of an end that came with the last
+    /// Makes all clients read in the next turn. No event reports an end that arrived with the last
     /// bytes.
     fn read_all(&mut self) {
         for (client, link) in self.all.iter_mut().enumerate() {

@@ -114,7 +114,7 @@ impl<A: Answers> Windows<A> {
         Ok(fleet)
     }
 
-    /// The server has ended: connections may be lost, and what it had sent is read.
+    /// The server has ended: connections may be lost, and its remaining output is read.
     pub(crate) fn ends_with_server(&mut self) {
         (self.is_over, self.has_ended) = (true, true);
     }

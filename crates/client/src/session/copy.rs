@@ -5,7 +5,7 @@ use playfield_wire::DecodeError;
 
 use super::{RoomCopy, Update, UpdateKind};
 
-/// A room's copy, and what converts updates of the node to the schema by which it was entered.
+/// A room's copy, and the converter from the node's updates to the schema used at entry.
 pub(super) struct BoxedCopy(pub(super) Box<dyn RoomCopy + Send>, Option<StateTranscoder>);
 
 impl BoxedCopy {

@@ -251,8 +251,8 @@ pub enum CommandError {
         /// The longest message that the node accepts.
         bytes_max: usize,
     },
-    /// The node has another schema of the room since it was upgraded, to which the message can't be
-    /// converted: it is not as its number says.
+    /// The upgraded node has another schema of the room, and the message can't be converted to it:
+    /// its payload does not match the type of its number.
     BadMessage {
         /// The room's number.
         room: RoomNumber,

@@ -73,10 +73,9 @@ pub enum Event<'a> {
     Listed(server::Listed<'a>),
     /// The schema of a room type, as JSON: the answer to the `schema` request that it names, or,
     /// right after the welcome, the schema of a room type for which this client
-    /// [sent](super::ClientConfig::schemas) a different fingerprint; or, later, the one by which the
-    /// node goes on with the rooms of a type. The session converts what it sends and receives in a
-    /// room that it has [entered](super::Session::enter), and the program goes on by the schema
-    /// before.
+    /// [sent](super::ClientConfig::schemas) a different fingerprint; or, later, the one with which
+    /// the node continues the rooms of a type. The session converts what it sends and receives in a
+    /// room that it has [entered](super::Session::enter), and the program keeps its earlier schema.
     Schema(server::Schema<'a>),
     /// This client is no longer in a room. Requests that the room had not answered have
     /// [failed](Self::Failed) just before.

@@ -28,7 +28,7 @@ pub(super) enum Asked {
     Report,
     /// To leave this room.
     Leave { room: RoomNumber },
-    /// A user message to this room, and its number as the program writes it.
+    /// A user message to this room, with the number that the program uses.
     Message { room: RoomNumber, index: u32 },
 }
 

@@ -46,7 +46,7 @@ pub(super) struct Resumption {
     received: Received,
     /// When what was received must be acknowledged.
     acknowledge_at: Option<Duration>,
-    /// What was received is acknowledged at once: the node waits for that.
+    /// Received messages are acknowledged at once, because the node waits for that.
     pub(super) acknowledges_now: bool,
     /// The number of unreadable messages in a row.
     unreadable: u32,
@@ -423,8 +423,8 @@ impl Protocol {
         self.acknowledge();
     }
 
-    /// Acknowledges a schema by which rooms go on, which was handled, if there was one. The node
-    /// reads what follows by it.
+    /// Acknowledges a new schema of open rooms, if one was handled. The node then reads later
+    /// messages by it.
     #[inline]
     pub(super) fn acknowledge_switch(&mut self) {
         if std::mem::take(&mut self.resumption.acknowledges_now) {

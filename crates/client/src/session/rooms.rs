@@ -52,7 +52,7 @@ pub(super) struct Progress {
     is_entered: bool,
     /// The steps that are left until it is entered.
     granted: Option<Box<Granted>>,
-    /// The schemas by which it is read and written, of a room that the session has entered.
+    /// The schemas by which a room that the session has entered is read and written.
     speech: Option<Box<Speech>>,
 }
 
@@ -171,7 +171,7 @@ impl Progress {
 #[derive(Debug, Default)]
 pub(super) struct Rooms {
     copies: NumberMap<RoomNumber, Progress>,
-    /// The node has gone on with a room by another schema.
+    /// The node has continued a room with another schema.
     any_switched: bool,
 }
 
@@ -304,11 +304,11 @@ impl Rooms {
         rooms.map(|(room, _)| *room).collect()
     }
 
-    /// The node goes on with a room by another schema: a snapshot by it follows. Returns what
-    /// converts messages to it that are written already, unless it is the present one.
+    /// Switches a room to another schema of the node; a snapshot in it follows. Returns the
+    /// converter for messages that are already written, or `None` if the schema has not changed.
     ///
     /// # Errors
-    /// If the program can't go on with it.
+    /// If the program can't use it.
     pub(super) fn switch(
         &mut self,
         room: RoomNumber,
@@ -327,7 +327,7 @@ impl Rooms {
         Ok(Some(written))
     }
 
-    /// Converts what the node says in a room by another schema than the program's.
+    /// Converts the node's messages in a room whose schema differs from the program's.
     #[inline]
     pub(super) fn switched(&self, room: RoomNumber) -> Option<Result<&Transcoder, &Unusable>> {
         if !self.any_switched {
@@ -337,7 +337,7 @@ impl Rooms {
         Some(speech.since.as_ref()?.by())
     }
 
-    /// The program can't go on with a room: nothing is read and written there any more.
+    /// Gives up a room that the program can't continue: nothing is read or written there any more.
     pub(super) fn give_up(&mut self, room: RoomNumber, why: &Unusable) {
         let progress = self.copies.get_mut(&room);
         if let Some(speech) = progress.and_then(|progress| progress.speech.as_deref_mut()) {

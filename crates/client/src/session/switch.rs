@@ -1,7 +1,7 @@
-//! Rooms that go on in another build of the node, which speaks another schema.
+//! Rooms that continue in another build of the node, which speaks another schema.
 //!
-//! The program goes on with the schema by which it has entered the room: what it sends and what the
-//! node sends is converted here.
+//! The program keeps the schema with which it entered the room. This module converts messages in
+//! both directions.
 
 use std::sync::Arc;
 
@@ -26,14 +26,14 @@ pub(super) struct Speech {
     /// The schema of the program: the node's when the room was entered.
     pub(super) own: Arc<RoomSchema>,
     pub(super) fingerprint: u64,
-    /// The node's since then, if it is another.
+    /// The node's later schema, if it has changed.
     pub(super) since: Option<Since>,
 }
 
 #[derive(Debug)]
 pub(super) enum Since {
     By(Arc<Schema>, Arc<Transcoder>),
-    /// The program can't go on with it, and leaves the room.
+    /// The program can't use it, and leaves the room.
     Unusable(Unusable),
 }
 
@@ -51,8 +51,8 @@ impl Since {
 }
 
 impl Speech {
-    /// Reads and writes by another schema of the node from now on. Returns what converts messages
-    /// to it that are written already; `None` if it is the present one.
+    /// Switches to another schema of the node. Returns the converter for messages that are already
+    /// written; `None` if the schema has not changed.
     pub(super) fn switch(
         &mut self,
         node: &Arc<Schema>,
@@ -73,10 +73,10 @@ impl Speech {
 }
 
 impl Protocol {
-    /// The node goes on with the rooms of a type by this schema. Returns whether this client is in
+    /// The node continues the rooms of a type with this schema. Returns whether this client is in
     /// such a room.
     pub(super) fn switch_rooms(&mut self, room_type: &str, text: &[u8]) -> bool {
-        // After the hello there are no rooms yet. What follows this is by the new schema.
+        // The session has no rooms right after the hello. Later messages use the new schema.
         self.resumption.acknowledges_now = self.rooms.has_any();
         let rooms = self.rooms.speaking(room_type);
         if rooms.is_empty() {
@@ -127,8 +127,8 @@ impl Protocol {
         Ok(true)
     }
 
-    /// Reports an event in the program's form, if the node speaks by another schema. One that the
-    /// program's schema does not have is left out.
+    /// Reports an event in the program's form, if the node speaks by another schema. An event that
+    /// the program's schema lacks is skipped.
     pub(super) fn switched_event(
         &mut self,
         event: &server::Event<'_>,
@@ -147,8 +147,7 @@ impl Protocol {
     }
 }
 
-/// A message to a room, or for a new one, that was written by the schema before; `None` if it is
-/// another.
+/// A message to a room, or for a new one, in the earlier schema; `None` for other messages.
 fn rewritten(by: Option<&Transcoder>, room_type: &str, body: &[u8]) -> Option<Vec<u8>> {
     let (mut converted, mut out) = (Vec::new(), Vec::new());
     let mut message = ClientMessage::decode(FORMAT, body).ok()?;
@@ -165,7 +164,7 @@ fn rewritten(by: Option<&Transcoder>, room_type: &str, body: &[u8]) -> Option<Ve
         }
         _ => {}
     }
-    // What can't be converted must not be mistaken for another message.
+    // A message that can't be converted must not be mistaken for another one.
     let mut convert = |message: &MessageRef<'_>, payload: &[u8]| {
         let (Some(by), MessageRef::Index(number)) = (by, message) else { return NO_MESSAGE };
         by.message(*number, payload, &mut converted).unwrap_or_else(|_: DecodeError| {

@@ -1,4 +1,5 @@
-//! Rooms that go on in another build of the node, which has a message, an event and fields in front.
+//! Rooms that continue in another build of the node, which has a message, an event and fields in
+//! front.
 
 use std::borrow::Cow;
 use std::sync::{Arc, Mutex};
@@ -30,7 +31,7 @@ fn numbers(new: &[&'static str], names: &[&'static str]) -> Type {
     Type::Struct(Struct { name: "Numbers".into(), fields: fields.collect() })
 }
 
-/// A build that has this much in front: with nothing, it is the one of the program.
+/// A build with these additions in front: without any, it is the build of the program.
 fn build(new: &[&'static str]) -> RoomSchema {
     let message = |name: &'static str, of, reply| MessageSchema { name: name.into(), of, reply };
     let event = |name: &'static str, of| EventSchema { name: name.into(), of };
@@ -85,7 +86,7 @@ impl Talk {
         self.says(&ServerMessage::Snapshot(server::Snapshot { room, epoch, version, body }));
     }
 
-    /// The node goes on with the room by this schema.
+    /// The node continues the room with this schema.
     fn switches(&mut self, to: &RoomSchema) {
         let schema = to.to_json().into_bytes();
         self.says(&ServerMessage::Schema(server::Schema {
@@ -154,7 +155,7 @@ fn the_program_goes_on_by_the_schema_by_which_it_has_entered() {
         talk.says(&ServerMessage::Event(event(sequence - 1, 0, b"\0")));
         talk.says(&ServerMessage::Event(known));
         assert_eq!(talk.all_events(), [Event::Event(event(sequence, 0, b"\x08"))]);
-        // A payload that is none of this message is not sent.
+        // A payload that does not belong to this message is not sent.
         let (room, message) = (ROOM, 0);
         let refused = Err(CommandError::BadMessage { room, message });
         assert_eq!(talk.client.send(ROOM, 0, &[4, 4]), refused);
@@ -177,7 +178,7 @@ fn what_is_sent_again_is_by_the_schema_that_the_client_has_confirmed() {
     talk.enters();
     let first = talk.client.request(ROOM, 0, &[1]).unwrap();
     talk.client.send(ROOM, 0, &[2]).unwrap();
-    // Nothing keeps a program from that.
+    // A program may do that.
     let bad = talk.client.request(ROOM, 5, &[1]).unwrap();
     talk.heard();
     let resumed = |received| Some(Resumed { received, lost: vec![] });
@@ -233,7 +234,7 @@ fn a_room_whose_new_schema_is_of_no_use_is_left() {
         assert!(matches!(why, Unusable::Incompatible(_) | Unusable::Schema(_)));
         let heard = talk.heard();
         assert!(heard.contains(&other("Leave { request: 3, room: 1 }")), "{heard:?}");
-        // What is said of it is by a schema that is of no use.
+        // Messages of the room use a schema that is useless here.
         talk.says(&ServerMessage::Event(event(1, 0, b"\x01")));
         assert_eq!(talk.all_events(), []);
         assert_eq!(talk.client.send(ROOM, 0, &[1]), Err(CommandError::NotJoined { room: ROOM }));

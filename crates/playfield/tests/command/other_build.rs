@@ -1,5 +1,5 @@
-//! A build with other logic runs the recording and the journal of a room: it says where it does
-//! otherwise, and goes on from no state that was never there.
+//! A build with other logic runs the recording and the journal of a room: it reports where it
+//! behaves differently, and never continues from a state that did not exist.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use super::{Folder, Node, text};
 
 /// The variable with the file of the store: with it the program has rooms of [`Tally`].
 pub(super) const STORE: &str = "TALLY_STORE";
-/// The variable that makes the program count otherwise.
+/// The variable that makes the program count differently.
 const OTHER: &str = "TALLY_OTHER";
 
 /// The number that the other build counts twice.
@@ -54,7 +54,8 @@ impl Builds {
         let folder = Folder::new("other-build");
         fs::create_dir_all(&folder.0).expect("a folder");
         let other = folder.0.join("other");
-        // The same program with a byte more, which counts otherwise by its variable.
+        // The same program with an additional byte, which counts differently because of its
+        // variable.
         let mut bytes = fs::read(std::env::current_exe().expect("it has a path")).expect("a file");
         bytes.push(0);
         fs::write(&other, bytes).expect("there is space");
@@ -148,7 +149,7 @@ pub(super) fn a_build_with_other_logic_says_where_it_does_otherwise() {
     assert_eq!(other.status.code(), Some(1), "{}", text(&other.stdout));
     is_there(&text(&other.stderr), &[&name, "differs from its recording at input "]);
 
-    // It goes on where it was the same, and the files stay for the build that wrote them.
+    // Continues where both agree, and keeps the files for the build that wrote them.
     let mut node = builds.start(true);
     let said = node.until_logged("does otherwise in this build than when it was journaled");
     is_there(&said, &["(\"tally\" \"k\")", "goes on at input ", &name, "its journal is kept in"]);
@@ -160,7 +161,7 @@ pub(super) fn a_build_with_other_logic_says_where_it_does_otherwise() {
     let state = builds.replay(false, &kept, &["--room", "k"]);
     is_there(&text(&state.stdout), &[&format!("\"sum\": {second}")]);
 
-    // Inputs behind the last hash can't be compared.
+    // Inputs after the last hash can't be compared.
     let mut node = builds.start(false);
     let sum = add(&node, 1..=20);
     node.kill();
@@ -180,7 +181,7 @@ pub(super) fn a_build_with_other_logic_says_where_it_does_otherwise() {
     is_there(&text(&none.stderr), &["the journal has no room \"main\": give one of its rooms: k"]);
     let none = builds.replay(true, &builds.folder.0.join("recordings"), &[]);
     is_there(&text(&none.stderr), &["it is a folder without a journal: give the file of a"]);
-    // A file that was cut behind its first block has no rooms.
+    // A file that was cut after its first block has no rooms.
     let file = builds.file("tally.redb.journal", "journal");
     let bytes = fs::read(&file).expect("it is ours");
     let mut blocks = bytes.windows(7).enumerate().filter(|(_, window)| **window == *b"PFBLOCK");

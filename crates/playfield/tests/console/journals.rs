@@ -129,7 +129,7 @@ fn a_journaled_room_is_listed_and_shown_while_it_lives_and_after_its_end() {
         let facts = node.ok(&recording);
         assert_eq!((&facts["type"], &facts["fault"]), (&json!("ledger"), &Value::Null));
 
-        // What each request did, and what she saw.
+        // Checks the effect of each request, and her view.
         let mut from = facts["first"]["input"].as_u64().unwrap();
         for number in 1..=9 {
             let search = format!("{recording}/search?for=change&path=/total&from={from}");
@@ -154,7 +154,7 @@ fn a_journaled_room_is_listed_and_shown_while_it_lives_and_after_its_end() {
             assert!(shown["begin"]["view"]["total"].is_null(), "it is hidden");
         }
 
-        // It goes on as a room of its own.
+        // Continues as a separate room.
         let fork = format!("POST /api/{recording}/fork");
         let (status, forked) = api(node.console, &fork, &json!({ "input": from }));
         assert_eq!(status, 200, "{forked}");
@@ -173,7 +173,7 @@ fn a_journaled_room_is_listed_and_shown_while_it_lives_and_after_its_end() {
         assert_eq!(shown["begin"]["state"]["total"], json!(45));
         assert!(last > from);
 
-        // The other goes on, and a room that is not there is named.
+        // The other continues, and the error names a room that does not exist.
         assert_eq!(node.listed(other.id())["end"], Value::Null);
         let (status, answer) =
             api(node.console, &format!("GET /api/recordings/{file}/none"), &Value::Null);

@@ -1,4 +1,4 @@
-//! A store that is away while a journaled room is created, saved and ended.
+//! A store that is unavailable while a journaled room is created, saved and ended.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -35,7 +35,7 @@ impl Handle<Put> for Purse {
     }
 }
 
-/// A store that can be away, and says what it does.
+/// A store that can be unavailable, and reports each operation.
 #[derive(Clone)]
 struct Away {
     saves: MemoryStore,
@@ -101,7 +101,7 @@ impl Folder {
         Self(std::env::temp_dir().join(name))
     }
 
-    /// Starts a node that may often be joined.
+    /// Starts a node that allows frequent joins.
     pub(super) fn start(&self, store: impl Store + 'static) -> Running {
         let mut config =
             Config { listen: ([127, 0, 0, 1], 0).into(), shards: 2, ..Config::default() };
@@ -213,7 +213,7 @@ fn the_key_of_a_room_that_ended_while_the_store_was_away_is_free_once_it_is_back
         for part in ["\"purse\" \"one\"", "not saved yet", "Try again later"] {
             assert!(text.contains(part), "{part} is missing in: {text}");
         }
-        // A new process would not know of it.
+        // A new process would not know about it.
         let order = Upgrade { binary: Some("/bin/false".into()), arguments: None };
         let refused = running.handle().upgrade(&order).expect_err("it would be lost");
         assert!(refused.to_string().contains("are not saved yet"), "{refused}");
@@ -224,13 +224,13 @@ fn the_key_of_a_room_that_ended_while_the_store_was_away_is_free_once_it_is_back
         assert_eq!(room.request(Put(1)).await.unwrap(), 8);
     });
     running.shutdown();
-    // The journal does not bring back what was before.
+    // The journal does not bring back the earlier state.
     let running = folder.start(store.clone());
     runtime().block_on(async {
         let ann = connect(&running).await;
         let room = join(&ann).await.unwrap();
         assert_eq!(room.state().coins, 8);
-        // Away at the node's end, too.
+        // Unavailable at the node's end, too.
         assert_eq!(room.request(Put(2)).await.unwrap(), 10);
         store.goes(true);
         running.handle().close(room.id(), "over").unwrap();

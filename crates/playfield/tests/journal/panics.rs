@@ -1,4 +1,4 @@
-//! A journaled room that panics goes on as it was before, from its journal.
+//! A journaled room that panics continues from its journal, in its state before the panic.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -43,7 +43,7 @@ async fn enter(connection: &Connection, key: &str) -> Joined<Score> {
         .await
 }
 
-/// Has a room fail, and returns how it goes on.
+/// Makes a room fail, and returns its state after recovery.
 async fn fail(connection: &Connection, room: Joined<Score>, key: &str) -> Joined<Score> {
     let failed = room.request(Add { points: 13 }).await.expect_err("it panics");
     assert_eq!(failed.code(), Some(ErrorCode::RoomFailed), "{failed}");

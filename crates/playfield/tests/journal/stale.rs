@@ -99,12 +99,12 @@ fn put<R: Room<Options = ()> + Default + Sync + Accepts<Put>>(
     })
 }
 
-/// Copies the files of a folder: as they are now, they are after a crash.
+/// Copies the files of a folder in their current state, as a crash would leave them.
 fn copy(from: &Path, to: &Path) {
     fs::create_dir_all(to).unwrap();
     for entry in fs::read_dir(from).unwrap().map(Result::unwrap) {
         if entry.file_type().unwrap().is_file() {
-            // A file that no room needs any more is removed meanwhile.
+            // A file that no room needs any more may be removed in the meantime.
             let _ = fs::copy(entry.path(), to.join(entry.file_name()));
         }
     }
@@ -153,7 +153,7 @@ fn a_journal_goes_on_if_the_store_has_a_save_that_it_knows() {
         let before = put::<Purse>(&running, 5);
         copy(&folder.0, &crashed.0);
         running.shutdown();
-        // As it was when the node crashed.
+        // Restores the state at the crash.
         let store = MemoryStore::new();
         save.into_iter().for_each(|save| store.set("purse", "one", save));
         let running = crashed.start(&store);

@@ -16,13 +16,13 @@ use crate::rooms::{Ledger, WAITS_IN_MOVED, hanging};
 fn node_that_starts_late() {
     if std::env::var("PLAYFIELD_TEST_NODE").is_ok() {
         say_that_it_waits();
-        // It is the socket to that process.
+        // Standard input is the socket to that process.
         assert_eq!(std::io::stdin().read(&mut [0]).unwrap(), 0);
     }
     serve(Server::new().room::<Ledger>("ledger"));
 }
 
-/// Serves once the process that started it has ended, with rooms that go on.
+/// Serves once the process that started it has ended, with rooms that continue.
 #[test]
 #[ignore = "a node that another test starts and ends"]
 fn node_that_goes_on_late() {
@@ -46,7 +46,7 @@ fn a_process_that_was_to_replace_one_that_was_killed_does_not_serve() {
     assert!(!node.ends(), "the first was killed");
 }
 
-/// It has all that there was, and nobody else has.
+/// The new process has the whole state, and no other process has it.
 #[test]
 fn a_process_that_was_told_to_begin_goes_on_when_the_one_before_is_killed() {
     let mut node = Node::start();

@@ -32,7 +32,7 @@ use rooms::{Chess, Count, DIES_IN_MOVED, Desk, Fill, Ledger, Save, other_build};
 /// long.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// The open files that a process may have which has too few.
+/// The limit on open files of a process that has too few.
 const FEW_FILES: u64 = 48;
 
 /// The number of processes, one after the other.
@@ -140,7 +140,7 @@ fn a_program_that_can_not_take_over_leaves_the_old_one_as_it_was() {
 #[test]
 fn a_process_that_may_open_too_few_files_says_so_at_once_and_the_old_one_goes_on() {
     let mut node = Node::start();
-    // With the sockets that listen, their sockets are sent at once, and come in part.
+    // Their sockets are sent at once, together with the listening sockets, and arrive in part.
     let mut clients: Vec<_> = (0..60).map(|_| Manual::connect(&node)).collect();
     clients[0].join_room();
     let answer = node.upgrade("node_of_few_files");

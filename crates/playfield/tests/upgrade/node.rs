@@ -79,7 +79,7 @@ pub(crate) async fn at_desk(node: NodeHandle, Path((key, act)): Path<(String, St
     answered.await.map_or_else(|error| error.to_string(), |answer| format!("ok {answer}"))
 }
 
-/// Says that this program, which a test has started, waits.
+/// Reports that this program, which a test has started, is waiting.
 pub(crate) fn say_that_it_waits() {
     println!("\nwaits {}", std::process::id());
 }
@@ -90,7 +90,7 @@ pub(crate) struct Node {
     pub(crate) address: String,
     /// The last process.
     pub(crate) pid: u32,
-    /// What they print.
+    /// Their output.
     pub(crate) lines: Receiver<String>,
     pub(crate) store: PathBuf,
 }
@@ -129,7 +129,7 @@ impl Node {
         let address =
             lines.find_map(|line| line.unwrap().strip_prefix("listening on ").map(str::to_owned));
         let (says, said) = sync_channel(1000);
-        // Later processes write there, too. A test need not listen.
+        // Later processes write there, too. A test may ignore the output.
         std::thread::spawn(move || lines.for_each(|line| drop(says.try_send(line.unwrap()))));
         let pid = child.id();
         Self { child, address: address.expect("the node listens"), pid, lines: said, store }

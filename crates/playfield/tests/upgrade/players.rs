@@ -1,4 +1,4 @@
-//! The clients of a node: bots that play, and one that does what a test says.
+//! The clients of a node: bots that play, and one that a test controls.
 
 use std::collections::BTreeMap;
 use std::io::{Read as _, Write as _};

@@ -8,9 +8,9 @@ use playfield::prelude::*;
 
 use crate::node::say_that_it_waits;
 
-/// Whether rooms that go on in this process wait until the one before has ended.
+/// Makes rooms that continue in this process wait until the previous process has ended.
 pub(crate) static WAITS_IN_MOVED: AtomicBool = AtomicBool::new(false);
-/// Whether this process ends as soon as a room goes on in it.
+/// Ends this process as soon as a room continues in it.
 pub(crate) static DIES_IN_MOVED: AtomicBool = AtomicBool::new(false);
 
 /// Counts what each bot asks for.

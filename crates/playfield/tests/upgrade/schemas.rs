@@ -1,4 +1,4 @@
-//! Clients whose rooms go on in builds with other schemas.
+//! Clients whose rooms continue in builds with other schemas.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -20,7 +20,7 @@ use crate::shops::{first, second, strict, third};
 
 /// The number of clients that add.
 const CUSTOMERS: u32 = 6;
-/// What they add between two upgrades.
+/// The number of additions between two upgrades.
 const ADDED: u64 = 60;
 
 #[test]
@@ -60,7 +60,7 @@ async fn enter(connection: &Connection) -> Room<Shop> {
     connection.join_or_create_by_key("shop", "one", &()).await.unwrap()
 }
 
-/// Waits until the copy has these totals, of all and of the own player.
+/// Waits until the copy has these totals: the overall one and the player's own.
 async fn has(room: &Room<Shop>, total: u64, own: u64) {
     let is_there = || {
         let state = room.state();
@@ -118,7 +118,7 @@ fn messages_run_what_they_did_before_a_build_with_others_in_front() {
 #[derive(Default)]
 struct Customers {
     is_closed: AtomicBool,
-    /// What was added.
+    /// The number of additions so far.
     added: AtomicU64,
     news: tokio::sync::Notify,
 }

@@ -1,4 +1,5 @@
-//! Builds of a shop. Each has a message, an event and fields in front of what the one before has.
+//! Builds of a shop. Each has a message, an event and fields in front of those of the previous
+//! build.
 
 /// The code that all builds share.
 macro_rules! shop {

@@ -118,7 +118,7 @@ impl<'a, R> Context<'a, R> {
         Ok(())
     }
 
-    /// In [`Room::moved`](crate::Room::moved): how many background tasks were given up that would
+    /// In [`Room::moved`](crate::Room::moved): the number of abandoned background tasks that would
     /// have ended with this message. They were in flight when the room was frozen, and the host
     /// didn't wait for them.
     pub fn given_up<M: InternalOf<R>>(&self) -> usize {

@@ -85,8 +85,8 @@ impl<R: Room> RoomCore<R> {
         }
     }
 
-    /// In a fork, gives someone the seat of the player of the same name, who has no connection. The
-    /// seat of a user is only for this user.
+    /// Gives an entrant of a fork the seat of the player of the same name, who has no connection. A
+    /// user's seat is only for this user.
     fn take_seat_of_fork(
         &mut self,
         entrant: &Entrant,

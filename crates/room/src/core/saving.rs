@@ -342,12 +342,12 @@ impl Saving {
         &self.saves
     }
 
-    /// Returns the same for another process.
+    /// Freezes these saves for another process.
     pub(super) fn freeze_saves(&self) -> parts::Saves {
         self.saves.freeze()
     }
 
-    /// Goes on from what [`freeze_saves`](Self::freeze_saves) returned.
+    /// Restores the result of [`freeze_saves`](Self::freeze_saves).
     pub(super) fn thaw_saves(&mut self, frozen: parts::Saves) {
         self.saves = Saves::thaw(frozen);
     }
@@ -490,7 +490,7 @@ impl<R: Room> RoomCore<R> {
             Some(message) if message.name == OPENED => {
                 let fence = <[u8; 8]>::try_from(&message.payload[..]).unwrap_or_default();
                 if let Some(saving) = &self.saving {
-                    // Outside of a replay it is set.
+                    // Outside a replay, it is set.
                     let _ = saving.owned.fence.set(Fence(u64::from_le_bytes(fence)));
                 }
                 self.reopened(Ok(()), out);
@@ -682,7 +682,7 @@ impl<R: Room> RoomCore<R> {
         }
     }
 
-    /// Keeps the save of a room that fails open, if its journal has what it was before.
+    /// Keeps the save of a failed room open, if the journal has the room's earlier state.
     pub(super) fn keep_failed(&mut self) {
         let is_journaled = self.settings.durability == Durability::Journal;
         if is_journaled
@@ -693,7 +693,7 @@ impl<R: Room> RoomCore<R> {
         }
     }
 
-    /// Takes what is left of a room that ended without being saved, or failed.
+    /// Takes the remains of a room that ended without being saved, or failed.
     pub(super) fn take_left(&mut self) -> Option<Box<Unsaved>> {
         self.saving.as_mut()?.left.take()
     }

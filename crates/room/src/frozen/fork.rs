@@ -15,8 +15,9 @@ const EMPTY_MS_MIN: u64 = 60_000;
 
 /// Makes a fork of a frozen room: a room with another id, for people who try out what would have
 /// been. It is private, has no key, and is not saved. Its players are those of the room, without
-/// connections: one who joins under the name of a player takes the seat, if it is not that of another
-/// user. It ends when nobody has been connected for a while. Messages to others than its players go nowhere.
+/// connections: an entrant with the name of a player takes the seat, unless it belongs to another
+/// user. It ends when nobody has been connected for a while. Messages to anyone but its players are
+/// dropped.
 ///
 /// # Errors
 /// If a part is missing or wrong, or the fork is too large.

@@ -499,9 +499,9 @@ pub(crate) struct SaveInFlight {
 pub(crate) struct Saves {
     /// The hash and the length of each.
     pub(crate) hashes: Vec<[u64; 2]>,
-    /// It may have none.
+    /// The store may have no save.
     pub(crate) or_none: bool,
-    /// It can have no other.
+    /// The store can have no other save.
     pub(crate) is_all: bool,
 }
 

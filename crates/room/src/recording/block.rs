@@ -109,9 +109,9 @@ pub enum BlockFault {
     },
     /// The block is longer than [`BLOCK_BYTES_MAX`].
     TooLarge,
-    /// The blocks so far and this one have more bytes, inflated, than the reader takes.
+    /// The inflated size of the blocks up to this one exceeds the reader's limit.
     OverLimit {
-        /// The most that it takes.
+        /// The limit, in bytes.
         limit: usize,
     },
 }
@@ -156,7 +156,7 @@ pub struct Blocks<'a> {
     next: u64,
     /// The byte at which the last fault was found.
     fault_at: Option<usize>,
-    /// The most bytes of the contents of all blocks, and those that are left of them.
+    /// The limit on the total size of all contents, and the bytes left.
     limit: usize,
     left: usize,
 }
@@ -168,7 +168,7 @@ impl<'a> Blocks<'a> {
         Self { bytes, at, next: 0, fault_at: None, limit: usize::MAX, left: usize::MAX }
     }
 
-    /// The same, which takes so many bytes of contents: deflated, few bytes may have many.
+    /// Like the above, with a limit on contents: a few deflated bytes may inflate to many.
     #[must_use]
     pub fn within(self, limit: usize) -> Self {
         Self { limit, left: limit, ..self }
@@ -297,7 +297,7 @@ impl Head {
     }
 }
 
-/// The inflated content, cut one byte beyond what is taken of it.
+/// The inflated content, cut one byte after the limit.
 fn inflated(content: &[u8], max: usize) -> Result<Vec<u8>, BlockFault> {
     let mut inflated = Vec::new();
     let mut decoder = DeflateDecoder::new(content).take(max.min(BLOCK_BYTES_MAX) as u64 + 1);

@@ -28,13 +28,12 @@ pub struct ExcerptOf {
     pub frames: usize,
     /// The time from one frame to the next; zero for a frame with each input.
     pub every: Duration,
-    /// About how large it may become before the moment, and how large after it: the bytes of all
-    /// changes and payloads. One frame of each may be larger.
+    /// The approximate size limit before the moment, and after it: the bytes of all changes and
+    /// payloads. One frame on each side may exceed it.
     pub bytes: usize,
 }
 
-/// A part of a recording, as it runs again. Where the room differs from what was recorded, it is
-/// marked.
+/// A part of a recording, as it runs again. Differences from the recording are marked.
 #[derive(Clone, Debug)]
 pub struct Excerpt {
     /// The name of the room's type.
@@ -52,7 +51,7 @@ pub struct Excerpt {
     /// The difference from what was recorded, if one is known, at the begin or after the last
     /// frame.
     pub difference: Option<Box<Difference>>,
-    /// All that it has was compared with what was recorded, up to the difference.
+    /// The whole excerpt, up to the difference, was compared with the recording.
     pub is_verified: bool,
     /// Hashes can't be compared: see [`Summary`](super::Summary::is_other_type).
     pub is_other_type: bool,
@@ -69,7 +68,7 @@ pub struct Shown {
     pub view: Value,
     /// The players.
     pub players: Vec<Player>,
-    /// This build differs here from what was recorded, or may.
+    /// This build differs, or may differ, from the recording here.
     pub differs: bool,
 }
 
@@ -96,8 +95,7 @@ pub struct Frame {
     pub unheard: Vec<String>,
     /// The players after it, if they are others or others are connected.
     pub players: Option<Vec<Player>>,
-    /// The inputs are those that were recorded, but what this build makes of them differs from that,
-    /// or may.
+    /// The inputs are the recorded ones, but this build's results differ, or may differ.
     pub differs: bool,
 }
 
@@ -139,8 +137,7 @@ impl Excerpt {
                 }
                 left -= 1;
             } else if taker.bytes >= of.bytes {
-                // The inputs up to the moment are whole, so what is too much is left out at the
-                // begin.
+                // The inputs up to the moment are complete, so the excess is dropped at the start.
                 this.begin = Some(taker.begin(&mut playback)?);
                 this.frames.clear();
                 this.requests.clone_from(&playback.requests);

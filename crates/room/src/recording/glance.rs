@@ -67,7 +67,7 @@ impl Glance {
 }
 
 impl Recording {
-    /// The same of a recording that was read.
+    /// Returns the same facts of a recording that was read.
     #[must_use]
     pub fn glance(&self) -> Glance {
         let length = self.last().ok().map(|last| last.at.saturating_sub(self.begin().at));

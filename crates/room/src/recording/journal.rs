@@ -78,7 +78,7 @@ impl SegmentWriter {
         Self { blocks }
     }
 
-    /// Appends the last block of a file that another one follows.
+    /// Appends the last block of a file, which names the next file.
     pub fn end(&mut self, next: &Segment, out: &mut Vec<u8>) {
         self.blocks.put(BlockKind::Segment as u8, &next.encode(), false, out);
     }
@@ -98,10 +98,10 @@ pub enum JournalPart<'a> {
     /// All of it.
     #[default]
     All,
-    /// The room with this id, up to about so many bytes of it. Its [bytes](Recording::bytes) say
-    /// whether it has more; what is beyond is left out.
+    /// The room with this id, up to about this many bytes. Its [bytes](Recording::bytes) tell
+    /// whether it has more; the rest is skipped.
     Room(&'a str, u64),
-    /// The begin and the last position of each room, to list them: no room can be run.
+    /// The start and the last position of each room, for a list: no room can be run.
     List,
 }
 
@@ -120,7 +120,7 @@ pub struct Journal {
     last: Option<u64>,
     /// The names of the files so far.
     files: Vec<String>,
-    /// The number of the file that is to follow, by the last block of the one before.
+    /// The number of the next file, from the last block of the previous one.
     follows: Option<u64>,
     /// The last file is damaged, so rooms that began in it may be missing altogether.
     is_last_damaged: bool,
@@ -307,7 +307,7 @@ impl Journal {
         let file = self.files.len() - 1;
         let room = match part {
             JournalPart::All => self.rooms.entry(number).or_default(),
-            // What comes before the first keyframe, and so before this, is of no use.
+            // Sections before the first keyframe, and so before this one, are useless.
             _ if kind == BlockKind::About => {
                 let about = About::decode(content)?;
                 if matches!(part, JournalPart::Room(id, _) if about.room_id != id) {

@@ -21,11 +21,10 @@ pub(super) struct Playback<'r> {
     pub(super) requests: Vec<Recorded>,
     /// The number of inputs until which the room was the same as when it was recorded.
     pub(super) same_until: u64,
-    /// The first difference. What follows is what this build makes of the inputs, up to the next
-    /// keyframe.
+    /// The first difference. From there to the next keyframe, the results are this build's.
     pub(super) difference: Option<Box<Difference>>,
     pub(super) is_over: bool,
-    /// It has differed up to a keyframe.
+    /// The room has differed up to a keyframe.
     is_cut: bool,
     failed: bool,
 }

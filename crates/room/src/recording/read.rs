@@ -181,8 +181,7 @@ impl Recording {
         Self::read_within(bytes, usize::MAX)
     }
 
-    /// Reads the bytes of a file which have at most so many bytes when they are inflated: a small
-    /// file may need much memory.
+    /// Reads the bytes of a file whose inflated size is limited: a small file may need much memory.
     ///
     /// # Errors
     /// The same, or [`RecordingError::TooLarge`].

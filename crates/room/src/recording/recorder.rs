@@ -99,7 +99,7 @@ impl Recorder {
         Self { room, tape, tick: 0, is_new: false, journal }
     }
 
-    /// Returns whether the journal can't be written now, so that the room is not called.
+    /// Returns whether the journal can't be written now, which pauses the room.
     #[must_use]
     pub fn is_stalled(&self) -> bool {
         self.journal.as_ref().is_some_and(|journal| journal.is_stalled())
@@ -272,7 +272,7 @@ impl Recorder {
             && self.tape.has_keyframe()
             && let Some(unsaved) = self.room.take_unsaved()
         {
-            // The journal has what the room was before the input with which it failed.
+            // The journal has the room's state before the input that made it fail.
             self.tape.unsaved(unsaved, Some(self.tape.position().inputs.saturating_sub(1)));
             self.tape.is_on = false;
             return;

@@ -20,17 +20,17 @@ pub struct Recovered {
     pub position: Position,
     /// The number of inputs that were run.
     pub inputs: u64,
-    /// Why it is not at the end of the journal, but at the last place at which it is known to be
-    /// as it was.
+    /// The reason why the room is not at the end of the journal, but at the last position at which
+    /// it is known to match.
     pub stopped: Option<String>,
-    /// The last place at which it is known to be as it was: if another build runs it, what came
-    /// after may be otherwise.
+    /// The last position at which the room is known to match. If another build runs it, the state
+    /// after this position may differ.
     pub known: Position,
     /// The saves that the store may have, if nobody else has saved the room.
     pub saves: Saves,
 }
 
-/// The form in which a recovered room goes on.
+/// The form in which a recovered room continues.
 #[derive(Debug)]
 pub enum RecoveredRoom {
     /// A [frozen room](crate::frozen), without the work that was in flight, to which the host may
@@ -126,7 +126,7 @@ pub fn recover(recording: &Recording, room_type: &RoomType) -> Result<Recovered,
     let position = replay.position();
     let mut saves = replay.room().saves().unwrap_or_default();
     if saves.has_grown && !is_comparable {
-        // Another build has made them, so they were others.
+        // Another build made these saves, so their contents may differ.
         saves.forget();
     }
     let room = freeze(replay.room(), position)?;
@@ -134,11 +134,12 @@ pub fn recover(recording: &Recording, room_type: &RoomType) -> Result<Recovered,
     Ok(Recovered { room, position, inputs, stopped, known: same, saves })
 }
 
-/// Runs a room that has failed up to so many inputs of its journal, before the one with which it
-/// failed. Returns its save as it was then.
+/// Runs a failed room up to this many inputs of its journal, just before the input that made it
+/// fail. Returns its save at that point.
 ///
 /// # Errors
-/// If the recording is not valid, or ends before, or the room does otherwise than it did then.
+/// If the recording is not valid, or ends before, or the room behaves differently than it did
+/// originally.
 pub fn recover_save(
     recording: &Recording,
     room_type: &RoomType,

@@ -29,8 +29,8 @@ pub trait Files: Send {
     /// The file is whole.
     fn end(&mut self);
 
-    /// The room has ended, and its last state is not saved. A journal sees to that. One that has
-    /// failed goes on as it was after so many inputs, `until`.
+    /// The room has ended, and its last state is not saved. A journal takes care of that. A failed
+    /// room resumes from its state after `until` inputs.
     fn unsaved(&mut self, room: Box<Unsaved>, until: Option<u64>) {
         let _ = (room, until);
     }
@@ -193,8 +193,8 @@ impl Tape {
 
     /// The room has ended without being saved, or has failed.
     pub(super) fn unsaved(&mut self, room: Box<Unsaved>, until: Option<u64>) {
-        // The input that drops a room which is not saved is left out, or it would be dropped again
-        // by the next process.
+        // Omits the input that drops an unsaved room, or the next process would drop the room
+        // again.
         if until.is_some() {
             self.close_block();
         }

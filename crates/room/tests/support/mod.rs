@@ -214,7 +214,7 @@ impl Host {
         self.thaw_in(of, frozen, store, |room| room);
     }
 
-    /// The same for a room that goes on in what `wrap` makes of it.
+    /// Like the above, for a room that continues in the result of `wrap`.
     pub(crate) fn thaw_in(
         &mut self,
         of: RoomType,

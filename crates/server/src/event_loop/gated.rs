@@ -16,8 +16,8 @@ use crate::upgrade::PassedOn;
 use crate::upgrade::gate::{Collected, Stage};
 
 /// The time that clients have to read what they were sent, and to close their connections, when
-/// another process has taken over. What they send is read until then: the system would reset a connection with unread input, and its
-/// client might lose what it was sent.
+/// another process has taken over. Their input is read until then: the system would reset a
+/// connection with unread input, and its client might lose output.
 const CLOSE_WAIT: Duration = Duration::from_millis(500);
 
 impl EventLoop {
@@ -158,9 +158,9 @@ impl EventLoop {
         }
     }
 
-    /// Writes what a connection is owed, as far as its socket takes it, and after all of it says
-    /// that nothing more comes. With all that it was sent, a client needs no snapshot when it comes
-    /// back, and one that can't come back for its session misses nothing.
+    /// Writes a connection's pending output, until its socket is full, and signals the end after
+    /// all of it. A client with the complete output needs no snapshot when it comes back, and one
+    /// that can't resume its session misses nothing.
     fn finish_output(&mut self, place: usize) {
         let Some(Some(socket)) = self.sockets.get(place) else { return };
         let key = socket.key;

@@ -1,4 +1,4 @@
-//! Reading: what clients sent, connection by connection, as long as there is time.
+//! Reading: input of clients, connection by connection, while time is left.
 
 use std::io::{ErrorKind, Read};
 

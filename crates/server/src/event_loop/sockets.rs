@@ -1,4 +1,4 @@
-//! The sockets of connections: in their places, and as they leave these.
+//! The sockets of connections: in their places, and when they leave them.
 
 use std::sync::atomic::Ordering;
 

@@ -62,8 +62,8 @@ pub struct RecordingFacts {
 
 impl Operator<'_> {
     /// The number of files in the folder of recordings whose names contain a text, such as the id
-    /// of a room, and `limit` of them after the first `skip`: the latest first. Rooms of the journal
-    /// are listed like files of recordings. All of the journal is read for that.
+    /// of a room, and `limit` of them after the first `skip`: the latest first. Rooms of the
+    /// journal are listed like files of recordings, for which the whole journal is read.
     ///
     /// # Errors
     /// `refused` if recordings have no folder and no room a journal, `internal` if it can't be read.
@@ -97,8 +97,8 @@ impl Operator<'_> {
     }
 
     /// A part of a recording, which runs again in this build, beside the shards: from the last
-    /// keyframe before it, and for a second at most after its begin. What `shown` makes of it, with
-    /// the schema of the room's type, is made there, too: an excerpt may be large.
+    /// keyframe before it, and for a second at most after its begin. `shown` runs there, too, with
+    /// the schema of the room's type, since an excerpt may be large.
     ///
     /// # Errors
     /// `refused` if there can be no recordings, or the node has no such room type; `room_not_found`

@@ -133,7 +133,7 @@ impl Shared {
         Some((blocks, orders.settled.take()))
     }
 
-    /// Waits until a write is tried again. Returns whether it is not, as the node ends.
+    /// Waits until a write is tried again. Returns `true` if it is not, because the node ends.
     fn pause(&self) -> bool {
         let by = Instant::now() + RETRY;
         let mut orders = self.orders();
@@ -284,8 +284,8 @@ impl Writer {
         Ok(())
     }
 
-    /// Notes in the present file, if it can be written, that another one follows: else nobody would
-    /// miss that.
+    /// Notes the next file in the current one, if that can be written. Otherwise a missing file
+    /// would go unnoticed.
     fn end_present(&mut self, next: &Segment) {
         let Some(mut open) = self.open.take() else { return };
         let mut bytes = Vec::new();
@@ -309,7 +309,7 @@ impl Writer {
             if let Err(error) = fs::remove_file(path)
                 && error.kind() != io::ErrorKind::NotFound
             {
-                // Later ones are left, too: they are removed in their order.
+                // Later files stay, too: files are removed in order.
                 log::warn!("{} of the journal is of no use, but is left: {error}", path.display());
                 return;
             }

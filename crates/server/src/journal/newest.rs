@@ -1,4 +1,4 @@
-//! The newest of several rooms that have one key in a journal.
+//! The newest of several rooms with the same key in a journal.
 
 use std::collections::BTreeMap;
 
@@ -29,11 +29,11 @@ impl<'a> Claim<'a> {
     }
 }
 
-/// The rooms that do not go on, as newer ones have their keys: the id of each, and that of the
-/// newest with its key.
+/// The rooms that are superseded by newer ones with the same keys: the id of each, and of the
+/// newest room with its key.
 ///
 /// # Errors
-/// If it is not known which one is the newest. The text names the key, the rooms and the files.
+/// Fails if the newest one can't be determined. The text names the key, the rooms and the files.
 pub(super) fn superseded<'a>(
     claims: impl Iterator<Item = Claim<'a>>,
 ) -> Result<BTreeMap<String, String>, String> {

@@ -228,7 +228,7 @@ impl Journal {
 fn missing(files: &[Content], follows: Option<u64>) -> Option<(&str, u64)> {
     let next = files.iter().skip(1).map(|(number, ..)| Some(*number)).chain([follows]);
     let mut pairs = files.iter().zip(next);
-    // Files are removed in their order, so none between two others is.
+    // Files are removed in order, so a gap is never left by a removal.
     let is_gap = |((number, ..), next): &(&Content, Option<u64>)| {
         next.is_some_and(|next| next != number + 1 || Some(next) == follows)
     };
@@ -251,8 +251,8 @@ pub(crate) fn parts(path: &Path) -> Option<(u64, u32, u64)> {
     parts.next().is_none().then_some((incarnation, numbers.0, numbers.1))
 }
 
-/// Returns whether the store has a save that is newer than what the journal has of a room. If the
-/// store is away, that can't be told.
+/// Returns whether the store has a save that is newer than the journal's state of a room. `false`
+/// if the store is unavailable.
 fn is_stale(
     store: &Arc<dyn Store>,
     runtime: &Runtime,
@@ -296,7 +296,7 @@ fn save_now(
     })
 }
 
-/// What the log says once rooms go on.
+/// The log message for rooms that continue.
 fn gone_on(rooms: usize, inputs: u64, took: Duration) -> String {
     let rooms = match rooms {
         1 => "1 room goes".to_owned(),

@@ -1,5 +1,5 @@
-//! Saves rooms that ended while the store was away, once it is back; and rooms that failed, as they
-//! were before. Their keys are busy until then.
+//! Saves rooms that ended while the store was unavailable, once it is back, and failed rooms in
+//! their state before the failure. Their keys are busy until then.
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -20,10 +20,10 @@ use crate::shard::journaled::LateRoom;
 
 /// The time between two attempts to save a room.
 const RETRY: Duration = Duration::from_secs(1);
-/// The time until the journal is read again for the last inputs of a room. It doubles up to that
-/// above.
+/// The time until the journal is read again for the last inputs of a room. It doubles up to
+/// `RETRY`.
 const JOURNAL_RETRY: Duration = Duration::from_millis(20);
-/// The number of times that it is read before that is logged.
+/// The number of reads before the delay is logged.
 const READ_MAX: u32 = 8;
 /// The time that an attempt may take.
 const ATTEMPT: Duration = Duration::from_secs(10);
@@ -40,7 +40,7 @@ pub(super) struct Saver {
 #[derive(Default)]
 struct Work {
     rooms: VecDeque<LateRoom>,
-    /// The thread that saves says by this that it has ended.
+    /// Reports the end of the thread that saves.
     thread: Option<Receiver<()>>,
     has_stopped: bool,
 }
@@ -48,7 +48,7 @@ struct Work {
 /// The outcome of an attempt.
 enum Attempt {
     Done,
-    /// It is to be tried again after this time.
+    /// Tries again after this time.
     Again(Duration),
     Stopped,
 }
@@ -60,8 +60,8 @@ impl Saver {
 }
 
 impl Journal {
-    /// Saves a room that has ended or failed, as soon as the store takes it. Then the journal gets
-    /// the room's end, and the key is free.
+    /// Saves a room that has ended or failed, as soon as the store accepts it. Then the journal
+    /// gets the room's end, and the key is free.
     pub(crate) fn save_later(self: &Arc<Self>, room: LateRoom) {
         let mut work = self.saver.work();
         if work.has_stopped {
@@ -88,7 +88,7 @@ impl Journal {
         self.saver.work().thread.is_some()
     }
 
-    /// Ends what [`save_later`](Self::save_later) began: the store is about to be closed.
+    /// Stops the work of [`save_later`](Self::save_later): the store is about to be closed.
     pub(crate) fn stop_saving(&self) {
         let mut work = self.saver.work();
         work.has_stopped = true;
@@ -98,7 +98,7 @@ impl Journal {
         drop(rooms);
         self.saver.stops.notify_one();
         if let Some(thread) = thread {
-            // It drops the other end, too.
+            // The thread drops the sender, too.
             let _ = thread.recv_timeout(STOP_WAIT);
         }
     }
@@ -213,8 +213,8 @@ impl Journal {
         Attempt::Done
     }
 
-    /// The save of a room as it was before it failed. `None` if the journal does not have all of
-    /// that yet.
+    /// The save of a room before its failure. `None` if the journal is not complete up to there
+    /// yet.
     fn state_before(&self, late: &LateRoom, until: u64) -> Result<Option<Vec<u8>>, String> {
         let id = late.id.to_string();
         let journals = Journals(&self.folder);

@@ -15,7 +15,7 @@ use super::journals::{Journals, Series};
 /// The longest recording that a node plays, in bytes of its file, which is read into memory.
 pub(super) const PLAYED_BYTES_MAX: u64 = 256 << 20;
 
-/// The most bytes of it when it is inflated.
+/// The limit on its inflated size, in bytes.
 const INFLATED_BYTES_MAX: usize = 512 << 20;
 
 /// A recording of a room: its file, and the room's id.
@@ -31,7 +31,7 @@ pub struct RecordingSource {
 /// A file in the folder of recordings, or a room of a journal.
 #[derive(Clone, Debug)]
 pub struct RecordingFile {
-    /// Its name. The files of a shard's journal have one for all.
+    /// Its name. All files of a shard's journal share one.
     pub file: String,
     /// Its length in bytes, or the bytes that the room has in the journal.
     pub bytes: u64,
@@ -49,7 +49,7 @@ pub(crate) struct Files {
     pub(crate) journal: Option<PathBuf>,
 }
 
-/// A recording of the list: its time, its file, its bytes, and what is known of it already.
+/// A recording of the list: its time, its file, its bytes, and the facts already known.
 pub(super) type Listed = (Duration, String, u64, Option<Glance>);
 
 impl Files {
@@ -135,7 +135,7 @@ impl Files {
         self.read_within(source, INFLATED_BYTES_MAX)
     }
 
-    /// Reads a recording that has at most so many bytes when it is inflated.
+    /// Reads a recording whose inflated size is at most this many bytes.
     pub(super) fn read_within(
         &self,
         source: &RecordingSource,
@@ -173,7 +173,7 @@ impl Files {
             );
             return Err(unreadable(&text));
         }
-        // It may be written on.
+        // The file may still grow.
         let read = opened.take(PLAYED_BYTES_MAX).read_to_end(&mut bytes);
         read.map_err(|error| unreadable(&error))?;
         let recording = Recording::read_within(&bytes, limit);

@@ -45,7 +45,7 @@ impl Journals<'_> {
         for (series, paths) in self.series()? {
             let name = series.to_string();
             let journal = self.part(&paths, JournalPart::List)?;
-            // The last with an id is as the room was last.
+            // The last recording with an id has the room's latest state.
             let mut rooms = BTreeMap::new();
             for (_, recording) in journal.rooms() {
                 rooms.insert(recording.about().room_id.as_str(), recording);
@@ -103,7 +103,7 @@ impl Journals<'_> {
             let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
             match fs::read(path) {
                 Ok(bytes) => Some((name, bytes)),
-                // It is of no use any more.
+                // The file became useless and was removed.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => None,
                 Err(error) => {
                     failed = Some(format!("{name}: {error}"));
@@ -118,8 +118,8 @@ impl Journals<'_> {
         }
     }
 
-    /// The files of each shard and process, in their order, those too that another build wrote and
-    /// this one could not run to their end.
+    /// The files of each shard and process, in order, including files of another build that this
+    /// one could not run to their end.
     fn series(&self) -> Result<BTreeMap<Series, Vec<PathBuf>>> {
         let mut found = BTreeMap::<Series, Vec<(u64, PathBuf)>>::new();
         for folder in [self.0.to_owned(), self.0.join(KEPT)] {

@@ -1,4 +1,4 @@
-//! The files of recordings, as a thread writes them.
+//! The thread that writes the files of recordings.
 
 use std::collections::{HashMap, VecDeque};
 use std::fs::{self, DirBuilder, File, OpenOptions};
@@ -12,10 +12,10 @@ use playfield_room::recording::{About, BlockKind, RecordingWriter};
 
 use super::{ENDING, Order, Queue};
 
-/// The most files that are open at once. Others are opened again for their next block.
+/// The maximum number of open files. Others are opened again for their next block.
 pub(super) const FILES_OPEN_MAX: usize = 64;
 
-/// The least time between two looks whether a folder without space has some again.
+/// The shortest time between two checks for space in a full folder.
 const SPACE_EVERY: Duration = Duration::from_secs(1);
 
 /// The folder of recordings.

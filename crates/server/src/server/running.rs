@@ -56,7 +56,7 @@ pub struct Stopper {
 
 /// A message to a thread that waits for the node's end.
 pub(crate) enum Word {
-    /// Someone stopped the node, for this reason.
+    /// A request to stop the node, with its reason.
     Stop(&'static str),
     /// A shard's thread has ended.
     Ended,
@@ -199,7 +199,7 @@ impl Running {
                 Err(RecvTimeoutError::Timeout) => break,
             }
         }
-        // A process that was to take over is ended by this one.
+        // This process ends the one that was to take over.
         self.stopper.shared.gate.wait_until_ended(Instant::now() + LAST_TURN);
         self.leash.end();
         self.node.asks.end();

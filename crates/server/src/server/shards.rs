@@ -1,4 +1,4 @@
-//! The shards of a node, as it starts.
+//! Starting the shards of a node.
 
 use std::io;
 use std::sync::Arc;

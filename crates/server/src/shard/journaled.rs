@@ -78,19 +78,19 @@ impl Lanes {
     }
 }
 
-/// The bytes of a block, beyond which another one begins: far below what readers refuse, since one
-/// section may have many by itself.
+/// The size of a block at which another one begins, in bytes: far below the readers' limit, since a
+/// single section may be large.
 const BLOCK_BYTES: usize = 16 << 20;
 
 /// The notes of a shard's rooms since the last block.
 #[derive(Default)]
 struct Notes {
     sections: Vec<u8>,
-    /// The blocks' worth of sections that came before those.
+    /// The sections of earlier blocks that are full.
     full: Vec<Vec<u8>>,
     /// The rooms that have inputs in no section yet.
     open: Vec<RoomId>,
-    /// The types and keys of rooms that are saved at last, and have their ends in the sections.
+    /// The types and keys of rooms that are finally saved, and whose ends are in the sections.
     saved: Vec<(String, String)>,
 }
 
@@ -142,8 +142,8 @@ pub(crate) struct Journaled {
     bytes: usize,
     /// Rooms to be written whole, so that older files are of no use; `None` if all are.
     pub(in crate::shard) to_write: Option<VecDeque<RoomId>>,
-    /// The next turn writes some of them. Otherwise they are tried again after a while: none of
-    /// those that were tried last could be written.
+    /// The next turn writes some of them. If `false`, none could be written last time, so they are
+    /// tried again after a while.
     pub(in crate::shard) is_write_due: bool,
     /// Rooms of these types are journaled without a key, too.
     #[cfg(test)]
@@ -237,7 +237,7 @@ impl Journaled {
         mem::take(&mut self.notes().open)
     }
 
-    /// Ends the block of this turn, if there is something in it: several, if it is much. Returns
+    /// Ends the block of this turn, if it has content; large content takes several blocks. Returns
     /// whether it begins a file, so that all rooms are to be [written](Self::to_write) again.
     pub(in crate::shard) fn end_block(&mut self, now: Duration) -> bool {
         let mut notes = self.notes();
@@ -346,8 +346,8 @@ struct RoomNotes {
     journal: Arc<Journal>,
     has_ended: bool,
     room_type: RoomType,
-    /// What is left of a room that ended without being saved, or failed: then the number of inputs
-    /// before that.
+    /// The remains of a room that ended without being saved, or failed; in the latter case with the
+    /// number of inputs before the failure.
     unsaved: Option<(Box<Unsaved>, Option<u64>)>,
 }
 
@@ -356,16 +356,16 @@ pub(crate) struct LateRoom {
     pub(crate) room: Box<Unsaved>,
     pub(crate) id: RoomId,
     pub(crate) room_type: RoomType,
-    /// It has failed, and goes on as it was after so many inputs.
+    /// Set if the room has failed: it resumes from its state after this many inputs.
     pub(crate) until: Option<u64>,
-    /// The number of times that its journal was read for that.
+    /// The number of reads of its journal for that state.
     pub(crate) reads: u32,
     number: u64,
     notes: Arc<Mutex<Notes>>,
 }
 
 impl LateRoom {
-    /// Writes its end into the journal, and lets go of its save. Its key is free when that is
+    /// Writes its end into the journal, and releases its save. Its key is free when the end is
     /// durable.
     pub(crate) fn end(self) {
         let has_failed = self.until.is_some();

@@ -15,8 +15,8 @@ impl Shard {
             self.host.queue_due_snapshot(&mut below!(self), waiting);
         }
         if self.outbound.journaled.is_some() {
-            // Receipts for what the last turn has written: behind them, messages would have to wait
-            // in the lane.
+            // Receipts for the output of the last turn: messages after them would have to wait in
+            // the lane.
             self.hear_inputs();
         }
         self.pacing.begin_part(&self.env, Part::Work);

@@ -45,7 +45,7 @@ pub(crate) fn send_descriptors(
 /// Receives so many descriptors, which [`send_descriptors`] has sent.
 ///
 /// # Errors
-/// If this process may not open so many: the text says how many came.
+/// Fails if this process may not open as many: the text says how many came.
 pub(crate) fn receive_descriptors(through: &UnixStream, count: usize) -> io::Result<Vec<OwnedFd>> {
     let mut received = Vec::new();
     while received.len() < count {

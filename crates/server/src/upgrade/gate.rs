@@ -65,7 +65,7 @@ struct Inner {
     /// The shards that have work in flight while they drain.
     busy: Vec<bool>,
     collected: Vec<Option<Collected>>,
-    /// Called if the node is told to stop meanwhile.
+    /// Called if the node is told to stop in the meantime.
     on_stop: Option<Box<dyn FnOnce() + Send>>,
     /// The outcome, once there is one: another process has taken over, or has not.
     is_over: Option<bool>,
@@ -94,7 +94,7 @@ impl Gate {
         true
     }
 
-    /// Has `call` called if the node is told to stop, until this is [forgotten](Self::forget_stop).
+    /// Registers `call` for a stop of the node, until this is [forgotten](Self::forget_stop).
     pub(super) fn on_stop(&self, call: impl FnOnce() + Send + 'static) {
         self.lock().on_stop = Some(Box::new(call));
     }
@@ -108,7 +108,7 @@ impl Gate {
         self.changed.notify_all();
     }
 
-    /// From here on, nothing is called. Returns `false` if it was called already.
+    /// Removes the registered call. Returns `false` if it has already run.
     pub(super) fn forget_stop(&self) -> bool {
         self.lock().on_stop.take().is_some()
     }
@@ -167,8 +167,8 @@ impl Gate {
         }
     }
 
-    /// Waits until no mail is under way. Returns whether that was so in time, and before it was of
-    /// no use.
+    /// Waits until no mail is in flight. Returns `false` if the deadline passed, or waiting became
+    /// useless.
     pub(super) fn wait_until_still(
         &self,
         by: Instant,
@@ -274,7 +274,7 @@ mod tests {
 
     use super::*;
 
-    /// The time that a wait must not take.
+    /// Longer than any wait of a test.
     const LONG: Duration = Duration::from_secs(600);
 
     #[test]

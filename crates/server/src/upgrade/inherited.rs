@@ -62,7 +62,7 @@ impl Accepted {
 }
 
 impl Inherited {
-    /// Rooms of a process that has ended, which its journal had. The clock of the node begins late
+    /// Rooms that were recovered from the journal of an ended process. The node's clock begins late
     /// enough for the oldest of them.
     ///
     /// # Errors

@@ -91,8 +91,8 @@ fn stops() -> UpgradeError {
     UpgradeError::new("the node is shutting down")
 }
 
-/// The journal as it was when an upgrade began. What rooms have sent must leave before the next
-/// process has them, so they would stand still for as long as it can't be written.
+/// The journal as it was when an upgrade began. The output of rooms must leave before the next
+/// process has them, so the rooms would stall while the journal can't be written.
 struct Written<'a> {
     journal: Option<&'a Journal>,
     made: Vec<u64>,
@@ -106,12 +106,12 @@ impl<'a> Written<'a> {
         Self { journal, made, stalls: journal.map_or(0, Journal::stalls_so_far) }
     }
 
-    /// Returns whether all is durable that there was then.
+    /// Returns whether everything up to that point is durable.
     fn is_done(&self) -> bool {
         self.journal.is_none_or(|journal| journal.has_written(&self.made))
     }
 
-    /// Returns whether it has been too late since then.
+    /// Returns whether the journal has stalled since then.
     fn has_stalled(&self) -> bool {
         self.journal.is_some_and(|journal| journal.stalls_so_far() != self.stalls)
     }
@@ -127,7 +127,7 @@ impl<'a> Written<'a> {
     }
 }
 
-/// Fails while rooms that have ended wait for the store: the new process would not know of them.
+/// Fails while rooms that have ended wait for the store: the new process would not know about them.
 fn check_saved(node: &Node) -> Result<(), UpgradeError> {
     match node.journal.as_ref().is_some_and(|journal| journal.saves_rooms()) {
         true => Err(UpgradeError::new(

@@ -38,7 +38,7 @@ impl Successor {
     /// process has it.
     ///
     /// # Errors
-    /// If the old process is gone: its rooms are, and this process has none to go on with.
+    /// Fails if the old process is gone: its rooms are lost, and this process has none to continue.
     pub(crate) fn of_this_process() -> io::Result<Option<Self>> {
         static IS_TAKEN: AtomicBool = AtomicBool::new(false);
         let old = std::env::var(VARIABLE).ok().and_then(|pid| pid.parse::<u32>().ok());
@@ -141,7 +141,8 @@ impl Successor {
         match sent.and_then(|()| self.0.receive(STEP_MAX)) {
             Ok(Message::Over) => Ok(()),
             Ok(other) => Err(unexpected(&other)),
-            // It was said to begin. The old process can't touch them any more, nor go on.
+            // This process was told to begin. The old one can't touch the rooms any more, nor
+            // continue.
             Err(error) if is_end(&error) => Ok(()),
             Err(error) => Err(error),
         }

@@ -109,7 +109,7 @@ fn run(options: &Options, report: &mut Report<'_>) -> Result<(), Failure> {
         let mut found = 0;
         let messages = as_it_is.messages();
         for (number, &plant) in plants.iter().enumerate() {
-            // The check of this suite: a leak that is not there, and one at another place.
+            // Checks of this suite: a leak that does not exist, and one in another place.
             let there = match number {
                 0 if options.corrupt_one => Plant::Nothing,
                 1 if options.corrupt_one => plants[2],

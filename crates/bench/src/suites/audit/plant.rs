@@ -56,7 +56,7 @@ impl Plant {
     }
 
     fn place(self) -> (&'static str, u64, &'static str) {
-        // The table has no ticks. What is in the state is seen at the next sync.
+        // The table has no ticks. Changes of the state show at the next sync.
         let offered = |path| (path, 0, r#"Ann sends Offer {"place":0,"with":2}"#);
         let synced = |path| (path, 0, "500ms pass");
         let looked = |path| (path, 0, "Cleo requests Look");

@@ -52,7 +52,7 @@ what a process has written outlives it either way. Only a loss of power would sh
 
 pub(crate) const ROLE: Role = Role { name: "journal", log: "error", serve: host };
 
-/// The most blocks that are written to the disk alone in a round.
+/// The maximum number of blocks that a round writes to the disk alone.
 const BARE_BLOCKS: usize = 100;
 
 /// The number of nodes that are killed.
@@ -123,7 +123,7 @@ fn measure(options: &Options, window: usize) -> io::Result<Record> {
                 times[side].push(p50[side]);
             }
         }
-        // In each round, as a disk is now fast and now slow.
+        // Measured in each round, since the speed of a disk varies.
         let blocks = blocks(&folder.0)?;
         let fdatasync = bare(&folder.0, &blocks)?;
         if round > 0 {

@@ -1,4 +1,4 @@
-//! What is recovered from the files of a journal.
+//! Recovery from the files of a journal.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -13,7 +13,7 @@ use playfield_room::{Link, MemoryStore, PlayerId, Thaw};
 use super::till::{Receipts, Till, till, till_of};
 use super::{Folder, Options, start};
 
-/// Kills a node while requests are under way, and recovers its rooms. Returns the requests that
+/// Kills a node while requests are in flight, and recovers its rooms. Returns the requests that
 /// were answered, and whether one of them is lost.
 pub(super) fn kill(options: &Options, window: usize, number: usize) -> io::Result<(u64, bool)> {
     let name = format!("playfield-bench-journal-{}-{window}-{number}", std::process::id());
@@ -25,7 +25,7 @@ pub(super) fn kill(options: &Options, window: usize, number: usize) -> io::Resul
     clients.check()?;
     // SIGKILL.
     drop(server);
-    // What it had sent is still to be read.
+    // The clients still read the answers that it has sent.
     clients.script.ends_with_server();
     clients.drain();
     clients.check()?;
@@ -38,7 +38,7 @@ pub(super) fn kill(options: &Options, window: usize, number: usize) -> io::Resul
     let mut lost = 0;
     for (client, (answered, player)) in counts.iter().zip(seats).enumerate() {
         let kept = kept.get(&(till_of(client / per_room), *player)).copied().unwrap_or_default();
-        // Those that were under way may have been done.
+        // Requests in flight may have been executed.
         if !(*answered as u64..=(answered + window) as u64).contains(&kept) {
             if lost == 0 {
                 let but = format!("{answered} requests were answered, and {kept} are recovered");
@@ -67,8 +67,8 @@ fn files(folder: &Path) -> io::Result<Vec<(String, Vec<u8>)>> {
     Ok(files)
 }
 
-/// Runs the rooms of a journal again. Returns the number of requests that they have done, by the
-/// key of the room and the player.
+/// Runs the rooms of a journal again. Returns the number of requests that they have executed, by
+/// room key and player.
 pub(super) fn look(folder: &Path) -> io::Result<BTreeMap<(String, PlayerId), u64>> {
     let files = files(folder)?;
     let journal = Journal::read(files.iter().map(|(name, bytes)| (name.as_str(), &bytes[..])));

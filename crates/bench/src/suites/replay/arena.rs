@@ -86,7 +86,7 @@ pub(super) struct Driven {
     body: Vec<u8>,
     /// The bytes of all patches.
     pub(super) sent: u64,
-    /// The hash of the state after each of these ticks, once it has come.
+    /// The hash of the state after each of these ticks, once the tick has run.
     pub(super) hashes: BTreeMap<u64, Option<u64>>,
 }
 

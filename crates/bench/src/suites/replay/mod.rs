@@ -84,7 +84,7 @@ fn run(options: &Options, report: &mut Report<'_>) -> Result<(), Failure> {
     Ok(())
 }
 
-/// A recording has a hash at least as often, in seconds.
+/// The longest time between two hashes in a recording, in seconds.
 const HASHED_WITHIN_S: u64 = 6;
 
 /// The place of a recording.

@@ -44,7 +44,7 @@ impl Schemas {
         }
     }
 
-    /// Stores a schema that the node sent unasked: after the hello, or because it goes on by
+    /// Stores a schema that the node sent unasked: after the hello, or because it switched to
     /// another. Returns whether it was expected: whether the hello named the room type, or this
     /// client is in such a room.
     pub(in crate::session) fn store_unasked(
@@ -60,7 +60,7 @@ impl Schemas {
         is_expected
     }
 
-    /// The schema by which a room is read and written that was joined, if it is known.
+    /// The schema by which a joined room is read and written, if it is known.
     pub(in crate::session) fn speech(&self, granted: &Granted, build: &Build) -> Option<Speech> {
         let &Granted { ref room_type, fingerprint, player, .. } = granted;
         let own = match (build, self.known.get(room_type)) {

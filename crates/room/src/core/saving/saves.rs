@@ -3,7 +3,7 @@
 use super::Print;
 use crate::frozen::parts;
 
-/// The most saves that are told apart. The store would have to fail as often in a row.
+/// The maximum number of known saves. The store must fail this many times in a row to exceed it.
 const KNOWN_MAX: usize = 16;
 
 /// The saves that the store may have of a journaled room, if nobody else has saved it.
@@ -13,13 +13,13 @@ pub struct Saves {
     known: Vec<Option<Print>>,
     /// The store can have no other.
     is_all: bool,
-    /// A save was begun since the room was made.
+    /// A save has begun since the room was made.
     pub(crate) has_grown: bool,
 }
 
 impl Saves {
-    /// Returns whether this save, which a store has now, was made by someone else, or later than
-    /// the room knows. It is newer than the room then. `false` if that can't be told.
+    /// Returns whether the store's current save is unknown to the room, and therefore newer:
+    /// another process made it, or the room made it later. `false` if this can't be determined.
     #[must_use]
     pub fn lacks(&self, save: &[u8]) -> bool {
         self.is_all && !self.known.contains(&Some(Print::of(save)))
@@ -30,7 +30,7 @@ impl Saves {
         (self.known, self.is_all) = (vec![save], true);
     }
 
-    /// A save was begun. If it fails, it may be there nevertheless.
+    /// A save has begun. The store may have it even if it fails.
     pub(super) fn add(&mut self, save: Print) {
         self.has_grown = true;
         if !self.known.contains(&Some(save)) {

@@ -7,8 +7,8 @@ use super::{Owned, Saving};
 use crate::StoreError;
 use crate::copies::keep_copy;
 
-/// A room that ended while its store was away, or failed. Until it is dropped, the room's save stays
-/// open.
+/// A room that ended while its store was unavailable, or failed. The room's save stays open until
+/// this is dropped.
 pub struct Unsaved {
     owned: Arc<Owned>,
     /// The last state; `None` of a room that failed, whose state can't be trusted.
@@ -38,11 +38,11 @@ impl Unsaved {
         self.save.is_some()
     }
 
-    /// Gives a room that failed the state that it had before, and keeps a
+    /// Sets the state of a failed room to the one before the failure, and keeps a
     /// [copy](crate::copies) of the save that it replaces.
     ///
     /// # Errors
-    /// Those of the store. The state is not known then.
+    /// Errors of the store. The state then stays unknown.
     pub async fn replace(&mut self, save: Vec<u8>) -> Result<(), StoreError> {
         let Owned { store, room_type, key, .. } = &*self.owned;
         if let Some(last) = store.load(room_type, key).await? {
@@ -55,8 +55,8 @@ impl Unsaved {
     /// Tries to save it, if its state is known.
     ///
     /// # Errors
-    /// Those of the store: [`Fenced`](crate::StoreErrorKind::Fenced) if the save was opened
-    /// elsewhere since, so that this state does not count any more.
+    /// Errors of the store: [`Fenced`](crate::StoreErrorKind::Fenced) if the save was opened
+    /// elsewhere since, so that this state is outdated.
     pub async fn save(&self) -> Result<(), StoreError> {
         let Some(save) = &self.save else { return Ok(()) };
         let Owned { store, room_type, key, fence } = &*self.owned;

@@ -28,11 +28,11 @@ pub enum RecordingError {
     },
     /// The recording ends before its first keyframe, so it has nothing of the room.
     Empty,
-    /// The recording has more bytes than are read.
+    /// The recording exceeds the reader's size limit.
     TooLarge {
-        /// The most bytes that are read, inflated.
+        /// The limit on the inflated size, in bytes.
         limit: usize,
-        /// The number of the block that has one more.
+        /// The number of the block that exceeds it.
         block: u64,
         /// The byte of the file at which it begins.
         at: usize,

@@ -13,7 +13,7 @@ use crate::config;
 use crate::journal::{ENDING, FileSink, Journal};
 use crate::shard::journaled::{Block, Sink as _};
 
-/// Only a failing test waits that long.
+/// Only a failing test waits this long.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 #[derive(State, Default)]
@@ -124,7 +124,7 @@ fn a_folder_that_was_begun_on_a_full_disk_is_begun_again() {
     drop(FileSink::start(&journal, 0, || {}).unwrap());
     journal.release();
     drop(journal);
-    // Which files count is not known then.
+    // Without an owner, the valid files are unknown.
     fs::write(&owner, "").unwrap();
     let settings = config::Journal { folder: folder.0.clone(), ..config::Journal::default() };
     let opened = Journal::open(&settings, &[RoomType::of::<Kept>("kept")], 1, false);
@@ -153,7 +153,7 @@ fn three_files(folder: &Folder) {
     for number in 0..6 {
         sink.append(block(number, number == 2 || number == 4));
     }
-    // The files count.
+    // The files are valid now.
     sink.settled(5, 0);
     drop(sink);
     assert!(journal.wait_until_written(Instant::now() + PATIENCE));

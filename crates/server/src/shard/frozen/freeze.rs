@@ -31,7 +31,7 @@ pub(crate) struct Frozen {
     pub(crate) sessions: Vec<Vec<u8>>,
     /// The channels whose home it is.
     pub(crate) channels: Vec<Vec<u8>>,
-    /// The schemas by which clients speak to it.
+    /// The schemas that clients use to speak to it.
     pub(crate) schemas: Vec<Vec<u8>>,
     /// The process that had them has ended, and so have its sessions.
     pub(crate) is_recovered: bool,

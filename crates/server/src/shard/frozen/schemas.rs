@@ -1,4 +1,4 @@
-//! The schemas by which clients speak to the process before.
+//! The schemas that clients use to speak to the previous process.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -19,7 +19,7 @@ pub(super) struct SchemaPart {
     room_type: String,
     fingerprint: u64,
     json: String,
-    /// The process spoke by it last.
+    /// The schema that the process used last.
     is_last: bool,
 }
 
@@ -44,7 +44,7 @@ impl From<&Earlier> for SchemaPart {
 pub(super) struct SwitchPart {
     at: u64,
     room_type: String,
-    /// The fingerprint of the schema before.
+    /// The fingerprint of the previous schema.
     from: u64,
     rooms: Vec<u32>,
 }
@@ -58,17 +58,17 @@ impl From<&Switch> for SwitchPart {
     }
 }
 
-/// The schemas by which clients speak, where they are others than those of this process.
+/// The schemas that clients use where they differ from those of this process.
 #[derive(Default)]
 pub(super) struct Schemas {
     earlier: HashMap<(String, u64), Arc<Earlier>>,
-    /// The last one of the process before, by the room type's number here.
+    /// The previous process's last schema, by the room type's number in this process.
     changed: BTreeMap<u16, Arc<Earlier>>,
     transcoders: HashMap<(u16, u64, u64), Arc<Transcoder>>,
 }
 
 impl Schemas {
-    /// Reads what is frozen of schemas.
+    /// Reads the frozen schemas.
     ///
     /// # Errors
     /// If one can't be read.
@@ -94,17 +94,17 @@ impl Schemas {
         Ok(this)
     }
 
-    /// Returns whether the process before spoke by another schema of a room type.
+    /// Returns whether the previous process used another schema of a room type.
     pub(super) fn has_changed(&self, room_type: u16) -> bool {
         self.changed.contains_key(&room_type)
     }
 
-    /// Returns whether all clients speak as this process does.
+    /// Returns whether all clients use this process's schemas.
     pub(super) fn is_empty(&self) -> bool {
         self.earlier.is_empty()
     }
 
-    /// Converts messages by an earlier schema to the `next` one, or to that of this process.
+    /// Returns the converter from an earlier schema to the `next` one, or to this process's schema.
     fn transcoder(
         &mut self,
         node: &Node,
@@ -137,7 +137,7 @@ fn read_schema(room_type: &str, json: &str) -> Result<RoomSchema, String> {
 }
 
 impl Shard {
-    /// The schemas of the types of these rooms, and those by which clients of sessions speak.
+    /// The schemas of the types of these rooms, and those that clients of sessions use.
     pub(super) fn schema_parts(&self) -> Vec<SchemaPart> {
         let mut parts: BTreeMap<(String, u64), SchemaPart> = BTreeMap::new();
         let mut add = |part: SchemaPart| {
@@ -157,11 +157,11 @@ impl Shard {
         parts.into_values().collect()
     }
 
-    /// Tells the client of a session the schemas by which this process speaks in its rooms, if the
-    /// process before spoke by others. `before` is what it had not confirmed there.
+    /// Sends the client of a session this process's schemas of its rooms, if the previous process
+    /// used others. `before` has the changes that the client had not confirmed there.
     ///
     /// # Errors
-    /// The place where a schema does not fit the one before.
+    /// The place where a schema is incompatible with the previous one.
     pub(super) fn switch_schemas(
         &mut self,
         key: ConnectionKey,

@@ -142,8 +142,8 @@ impl RoomHost {
         self.refuse(below, &joiner, join, error);
     }
 
-    /// Has a join wait for a key that is about to be free: its room is ending, or has ended, which
-    /// the journal does not have yet.
+    /// Makes a join wait for a key that is about to be free: its room is ending, or its end is not
+    /// in the journal yet.
     fn await_key(&mut self, below: &mut Below<'_>, joiner: Joiner, join: JoinRequest) {
         let room = self.by_id.get(&join.id).and_then(|room| self.rooms.get_mut(*room));
         let is_journaled = room.is_none_or(|hosted| hosted.room.journaled().is_some());

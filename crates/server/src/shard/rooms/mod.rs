@@ -172,14 +172,14 @@ impl Hosted {
         self.founding && self.members.len() == 0
     }
 
-    /// Writes a journaled room whole. Returns `false` if it can't be now, so that the journal has
-    /// it in older files only.
+    /// Writes a journaled room whole. Returns `false` if that fails now, so that only older files
+    /// have it.
     pub(super) fn write_whole(&mut self, now: Duration) -> bool {
         let at = now.saturating_sub(self.created);
         self.make_up_for_syncs();
         let is_in_older_files = match self.room.stage() {
             Stage::Open => self.room.opened() == Some(Ok(())),
-            // It waits for its save, or for background work.
+            // The room waits for its save, or for background work.
             Stage::Closing | Stage::Finishing => true,
             Stage::Ended => false,
         };

@@ -363,7 +363,7 @@ impl RoomHost {
             shrink_map(&mut self.by_id);
             let directory = &below.env.node.directory;
             if hosted.room.journaled().is_some() {
-                // Otherwise files could have two rooms of its key, and neither the end of one.
+                // Without this, files could have two rooms with its key, and the end of neither.
                 let summary = RoomSummary { closing: true, ..hosted.room.summary().clone() };
                 directory.publish(hosted.id, &summary);
                 let own = below.outbound.lanes.held(below.env.shard);

@@ -1,7 +1,7 @@
 //! Clients that speak an earlier schema of a room type than this process, which has taken over.
 //!
-//! Such a client is sent this process's `schema`. Until it confirms that, what it sends is by the
-//! earlier one, and is converted.
+//! The node sends such a client this process's `schema`. Until the client confirms it, the client's
+//! messages use the earlier schema, and are converted.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use crate::shard::keys::ConnectionKey;
 use crate::shard::session::outlet::Outlet;
 use crate::shard::session::{Session, SessionRoom};
 
-/// A schema that a process before this one has spoken.
+/// A schema that an earlier process used.
 #[derive(Debug)]
 pub(crate) struct Earlier {
     pub(crate) room_type: String,
@@ -104,15 +104,15 @@ impl Session {
         }
     }
 
-    /// Returns whether a `schema` is among the counted messages after these that are lost: the
-    /// client could not read what follows.
+    /// Returns whether a `schema` is among the lost messages after `received`: the client could not
+    /// read later messages.
     pub(in crate::shard) fn has_lost_schema(&self, received: u64, gone: u64) -> bool {
         let switches = self.extras().and_then(|extras| extras.switches.as_deref());
         let is_lost = |switch: &Switch| (received + 1..=gone).contains(&switch.at);
         switches.is_some_and(|switches| switches.iter().any(is_lost))
     }
 
-    /// The client has handled this many counted messages, and speaks by the schemas among them.
+    /// The client has handled this many counted messages, and uses the schemas among them.
     pub(in crate::shard) fn has_handled(&mut self, received: u64) {
         self.keep_switches(|switches| switches.retain(|switch| switch.at > received));
     }
@@ -129,15 +129,15 @@ impl Session {
 }
 
 impl Outlet<'_> {
-    /// The client of a session that ends with its connection has handled one `schema` more.
+    /// The client of a session that ends with its connection has handled one more `schema`.
     pub(in crate::shard) fn has_handled_schema(&mut self, key: ConnectionKey) {
         if let Some(session) = self.sessions.get_mut(key) {
             session.keep_switches(|switches| drop(switches.remove(0)));
         }
     }
 
-    /// Tells a client the schema of a room type, by which all that follows for these rooms is, and
-    /// which begins with their snapshots. Returns the number of that message.
+    /// Sends a client the schema of a room type. All later messages of these rooms use it,
+    /// beginning with their snapshots. Returns the number of that message.
     pub(in crate::shard) fn switch(
         &mut self,
         key: ConnectionKey,
@@ -149,7 +149,7 @@ impl Outlet<'_> {
         let Some(resumption) = &session.resumption else { return 0 };
         let at = resumption.log.sent();
         let is_of = |room: &&mut SessionRoom| rooms.contains(&room.number);
-        // A client that comes back gets the rest of the room behind the schema.
+        // A client that comes back gets the rest of the room after the schema.
         session.rooms.iter_mut().filter(is_of).for_each(|room| room.joined_at = at);
         at
     }

@@ -52,7 +52,7 @@ enum Speed {
 struct Disk {
     blocks: Arc<Mutex<Vec<Block>>>,
     durable: Arc<AtomicU64>,
-    /// The blocks before this one are of no use any more.
+    /// The blocks before this one are useless.
     first: Arc<AtomicU64>,
     journal: Option<Arc<Journal>>,
     lags: bool,
@@ -93,7 +93,7 @@ impl Disk {
         bytes
     }
 
-    /// The number of rooms that go on from the blocks that are of use.
+    /// The number of rooms that continue from the useful blocks.
     fn rooms(&self) -> usize {
         let bytes = self.file(self.first.load(Ordering::Relaxed)..self.len());
         let journal = Read::read([("file", &bytes[..])]);
@@ -317,7 +317,7 @@ fn add(world: &mut World, client: Client, request: u32, number: u64) {
     world.say(client, &ask(request, number));
 }
 
-/// Sends tills as much as a file of the journal takes.
+/// Sends tills enough to fill a file of the journal.
 fn fill(world: &mut World, client: Client) {
     for _ in 0..7 {
         let mut payload = Vec::new();
@@ -593,7 +593,7 @@ fn two_rooms_of_one_key_of_which_none_is_newer_are_named() {
     for shard in 0..2 {
         begin(Speed::Held);
         let mut world = World::new(1, &[("shards", "1")]);
-        // Ids are drawn by the shard: the next one is another.
+        // The shard draws ids at random, so the next one differs.
         let _ = (0..shard).map(|_| world.shards[0].env.entropy.number()).last();
         let client = world.client(0);
         join_by_key(&mut world, client);

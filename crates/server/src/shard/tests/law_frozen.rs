@@ -47,8 +47,8 @@ proptest! {
     }
 }
 
-/// The messages that each seat hears, if processes replace each other, or if each upgrade fails and
-/// the first one goes on.
+/// The messages that each seat hears if processes replace each other, or if each upgrade fails and
+/// the first process continues.
 fn heard(pace: Pace, forgets: bool, steps: &[Step], stays: bool) -> Vec<Vec<(String, Vec<u8>)>> {
     let mut play = Play::of(pace, forgets);
     play.stays = stays;
@@ -90,10 +90,10 @@ proptest! {
         replacements in replacements(),
         forgets in any::<bool>(),
     ) {
-        // The graces of those who are away end when the wheel of timeouts comes by, which each
-        // process turns anew. And a client that comes back needs a snapshot where it lacks what was
-        // synced before: the next process knows no older versions.
-        // Of those who do not read, it learns anew how far they are behind.
+        // The graces of absent clients end with the wheel of timeouts, which each process starts
+        // anew. A client that comes back needs a snapshot if it missed earlier syncs: the next
+        // process knows no older versions. The next process also measures anew how far slow readers
+        // are behind.
         let settled = |step| match step {
             Step::Replace { shards, .. } => {
                 vec![Step::Gather, Step::Replace { shards, passes: true }]

@@ -1,5 +1,5 @@
-//! The law of switching: rooms go on in builds with other schemas, whatever is under way. Each
-//! message runs what the client meant, once and in order, and each copy is what the room is.
+//! The law of switching: rooms continue in builds with other schemas, with any messages in flight.
+//! Each message does what the client meant, once and in order, and each copy equals the room.
 
 use std::collections::VecDeque;
 
@@ -23,7 +23,7 @@ use super::world::{Client, World};
 const PACKED: Format = Format::Packed;
 const NAME: &str = "switching";
 
-/// The room type of a build: what is new is in front.
+/// The room type of a build: new items are in front.
 macro_rules! build {
     ($build:ident, [$($new:ident $message:ident $event:ident),*]) => {
         mod $build {
@@ -89,7 +89,7 @@ build!(first, []);
 build!(second, [one ResetOne WasOne]);
 build!(third, [two ResetTwo WasTwo, one ResetOne WasOne]);
 
-/// The builds are numbered by what they have in front.
+/// The number of builds, each numbered by its additions in front.
 const BUILDS: usize = 3;
 
 /// The room type of a build.
@@ -105,7 +105,7 @@ fn schema(build: usize) -> RoomSchema {
     RoomSchema::from_json(room_type(build).schema.as_bytes()).unwrap()
 }
 
-/// A number behind what a build has in front of it.
+/// Reads a number after the additions of a build.
 fn number(build: usize, payload: &[u8]) -> u32 {
     let mut reader = Reader::new(&payload[build..]);
     let number = reader.varint_u32().unwrap();
@@ -118,12 +118,12 @@ enum Step {
     Add {
         seat: usize,
     },
-    /// So many bytes of what the client has written arrive.
+    /// This many bytes of the client's output arrive.
     Send {
         seat: usize,
         bytes: usize,
     },
-    /// The client handles what has arrived.
+    /// The client handles the messages that have arrived.
     Hear {
         seat: usize,
     },
@@ -155,18 +155,18 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     proptest::collection::vec(step, 1..60)
 }
 
-/// A client, and what it knows.
+/// A client, and its knowledge.
 struct Seat {
     client: Option<Client>,
     is_kept: bool,
-    /// The build by which it reads and writes.
+    /// The build whose schema it reads and writes.
     build: usize,
     token: Vec<u8>,
     received: u64,
     sent: u64,
     /// The numbers that it has added and that are not confirmed, with their counts. A join has none.
     log: VecDeque<(u64, u32)>,
-    /// Bytes that did not arrive yet.
+    /// Bytes that have not arrived yet.
     out: Vec<u8>,
     added: u32,
     answered: u32,
@@ -233,7 +233,7 @@ impl Seat {
         }
     }
 
-    /// Writes a message by the build that the client reads by.
+    /// Writes a message with the schema that the client reads.
     fn write_add(&mut self, world: &World, added: u32) {
         let mut payload = vec![0; self.build];
         put_varint(&mut payload, added.into());
