@@ -71,7 +71,7 @@ export interface InspectedRoom extends Summary {
   load: Load;
   /** True while the room is recorded in a file; `null` if it can't be. */
   recording: boolean | null;
-  /** Its inputs go into the journal, which is listed with the recordings. */
+  /** The inputs go into the journal, which is listed with the recordings. */
   journaled: boolean;
   seats: Seat[];
   state: Json;
@@ -97,7 +97,7 @@ export interface Position {
   input: number;
   tick: number;
   at_ms: number;
-  /** Of a moment: this build does otherwise, so it may not have been so. */
+  /** Set on a moment where this build behaves differently, so the room may have differed. */
   differs?: boolean;
 }
 

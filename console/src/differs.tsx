@@ -35,7 +35,7 @@ export function FirstDifference({ file, room, facts, go }: FirstDifferenceProps)
   const { same_until: same } = difference;
   return (
     <p class="bad" role="note">
-      This build does otherwise than the one that recorded it, first after {place(same)}.{" "}
+      This build behaves differently from the one that recorded it, first after {place(same)}.{" "}
       <button onClick={() => go({ input: same.input })}>Go there</button>
     </p>
   );
@@ -50,15 +50,15 @@ interface DiffersProps {
   go: Player["go"];
 }
 
-/** Says that what follows is not known to have been so. */
+/** Tells that the rest may differ from the recorded room. */
 export function Differs({ of, go }: DiffersProps) {
   const { same_until: same } = of;
   return (
     <div class="bad differs" role="note">
       <p>
         Differs from here: after {place(same)}. This
-        build does otherwise than the one that recorded it. What follows, up to the next keyframe, is
-        what it makes of the inputs, and not what was.{" "}
+        build behaves differently from the one that recorded it. Up to the next keyframe, this page
+        shows the results of this build, not the recorded ones.{" "}
         <button onClick={() => go({ input: same.input })}>To where it is the same</button>
       </p>
       <pre>{of.text}</pre>

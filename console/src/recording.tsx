@@ -143,7 +143,7 @@ function Played({ file, room, input, seen, facts }: RecordingProps & { facts: ap
           </div>
           <div>
             <h2>The server's state</h2>
-            {step.differs && <p class="bad">As this build has it, which does otherwise.</p>}
+            {step.differs && <p class="bad">Result of this build, which behaves differently.</p>}
             {step.state === null ? (
               <p class="dim">The room has ended.</p>
             ) : (
@@ -236,7 +236,7 @@ function Controls({ facts, player }: { facts: api.Recording; player: Player }) {
   );
 }
 
-/** The tick, or the input in a room without ticks: to read, and to go to. */
+/** The tick, or the input in a room without ticks: shows it, and jumps to another. */
 function Place({ facts, player }: { facts: api.Recording; player: Player }) {
   const field = useRef<HTMLInputElement>(null);
   const kind = facts.last.tick > 0 ? "tick" : "input";

@@ -111,7 +111,7 @@ export function makeConnection(
   let socket: Socket | undefined, began = 0, isWelcome = false;
   // How many attempts there were, how long they took, and since when the connection is lost.
   let attempts = 0, tried = 0, lostAt: number | null = null, wasWelcome = false;
-  // How long the node keeps the session after a lost connection.
+  // The time that the node keeps the session after a lost connection.
   let graceMs = 0;
   // What the node said on this connection: how long to wait. The token of a function, until when it
   // is valid, and whether it was given for this attempt.
@@ -356,7 +356,7 @@ export function makeConnection(
     schema: (message) => {
       const { request, room_type: roomType, schema } = message;
       if (request !== undefined) return answer(message, schema);
-      // What is written by the new schema follows this.
+      // Messages in the new schema follow this.
       put({ type: "ack", received });
       if (format.codec) return;
       schemas.replace(roomType, schema, () => {

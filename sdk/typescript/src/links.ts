@@ -126,7 +126,7 @@ export interface Copy {
 /** How a user's messages, replies and events are written. */
 export interface Exchange {
   message(name: string, payload: unknown): { message: string | number; payload: unknown };
-  /** Reads a message that `message` has written. Without a schema none is written anew. */
+  /** Reads a message that `message` has written. Without a schema, none is rewritten. */
   sent?(message: unknown, payload: unknown): [name: string, payload: unknown];
   reply(name: string, payload: unknown): unknown;
   event(message: unknown, payload: unknown): [name: string, payload: unknown];
@@ -137,7 +137,7 @@ export interface RoomCodec {
   schema?: Schema;
   /** Writes the options of a room. */
   options(value: unknown): unknown;
-  /** Reads options that `options` has written. Without a schema none are written anew. */
+  /** Reads options that `options` has written. Without a schema, none are rewritten. */
   readOptions?(options: Uint8Array): unknown;
   /** Throws if no value of the state can be at a path. Without a schema that is not known. */
   checkPath?(steps: readonly string[]): void;

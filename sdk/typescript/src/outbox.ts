@@ -35,7 +35,7 @@ export class Outbox {
     this.length += frame.length;
   }
 
-  /** Writes messages anew. In place of one to a room that can't be, it writes `NO_MESSAGE`. */
+  /** Rewrites messages. A message that can't be rewritten becomes `NO_MESSAGE`. */
   rewrite(isOf: (message: Message) => boolean, change: (message: Message) => object): void {
     for (const sent of this.log) {
       const { message, frame } = sent;
@@ -46,7 +46,7 @@ export class Outbox {
       try {
         next = written(change(message));
       } catch {
-        // It counts, so something takes its place.
+        // The message counts, so another takes its place.
       }
       sent.frame = next && !isLonger(next, this.bytesMax) ? next : written(NO_MESSAGE);
       this.length += sent.frame.length - frame.length;

@@ -283,7 +283,7 @@ export function makeRoom(
   /** The room is joined, and its schema is known if it is needed; or the node has changed it. */
   const enter = (info: Message, codec: RoomCodec): void => {
     const { room: number, player, id, key = null } = info, old = exchange;
-    // In a room that is new to the session there is nothing to write.
+    // A room that is new to the session has no messages to rewrite.
     outbox.rewrite(isTo(number), ({ message, payload }) =>
       codec.exchange.message(...old.sent!(message, payload)));
     try {
@@ -423,11 +423,11 @@ export function makeRoom(
         // The node sends no other from here on.
         fingerprint = undefined;
         if (!held) {
-          // Nothing is written by the old one any more.
+          // No message uses the old schema any more.
           room.number = null;
           return schemas.want(roomType, use, refuse);
         }
-        // No node sends the schema of what came before any more. A snapshot follows.
+        // No node sends the schema of earlier messages any more. A snapshot follows.
         inside.missing += held.length;
         held = held.filter(({ type }) => type === "left");
       };

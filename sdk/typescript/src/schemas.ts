@@ -37,7 +37,7 @@ export function makeSchemas(ask: Links["ask"], outbox: Outbox, own?: RoomCodec):
     settle(roomType, ({ fail }) => fail(code, text));
   const take = (roomType: string, body: Uint8Array, old?: RoomCodec): void => {
     const wanted = waiting.get(roomType);
-    // Another came before the answer.
+    // Another schema came before the answer.
     if (!wanted) return;
     wanted.body = body;
     withPacked(
@@ -82,7 +82,7 @@ export function makeSchemas(ask: Links["ask"], outbox: Outbox, own?: RoomCodec):
     replace: (roomType, body, wanting) => {
       const old = all.get(roomType);
       all.delete(roomType);
-      // It is not asked for.
+      // No request for it is needed.
       if (!waiting.has(roomType)) waiting.set(roomType, { all: [] });
       wanting();
       take(roomType, body, old);

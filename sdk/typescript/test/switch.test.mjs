@@ -11,7 +11,7 @@ import {
 } from "./upgraded.mjs";
 import { bytes } from "./vectors.mjs";
 
-/** The number of no message. */
+/** A number that no message has. */
 const NONE = 2 ** 32 - 1;
 const KEPT = { resume: "AA==", grace_ms: 60_000 };
 
@@ -58,7 +58,7 @@ test("a room goes on by another schema: state, messages, replies and events", as
 
   switches(node);
   assert.deepEqual(node.sent.at(-1), { type: "ack", received: 6 });
-  // What was seen stays, until the snapshot comes.
+  // The last state stays until the snapshot comes.
   assert.deepEqual([room.version, room.state, states], [null, snapshot.state, []]);
   assert.equal(room.send("Note", { text: "a" }), true);
   node.says({ type: "reply", request: one, payload: bytes("01 61 09") });
@@ -179,7 +179,7 @@ test("a schema that can't be used ends the rooms of its type, as at a join", asy
   await assert.rejects(drawing, { code: "bad_message" });
   assert.deepEqual([lefts, room.left, other.left], [["bad_message", false], true, false]);
   assert.deepEqual(node.sent.slice(-3).map(({ type }) => type), ["ack", "leave", "leave"]);
-  // What the room was sent is given to no other of its handlers.
+  // No other handler of the room gets its messages.
   const second = await resumed(node, 5);
   assert.deepEqual(told(second), [[NONE, []], [NONE, []]]);
   assert.equal(client.status, "connected");

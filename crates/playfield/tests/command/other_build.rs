@@ -151,7 +151,7 @@ pub(super) fn a_build_with_other_logic_says_where_it_does_otherwise() {
 
     // Continues where both agree, and keeps the files for the build that wrote them.
     let mut node = builds.start(true);
-    let said = node.until_logged("does otherwise in this build than when it was journaled");
+    let said = node.until_logged("behaves differently in this build than when it was journaled");
     is_there(&said, &["(\"tally\" \"k\")", "goes on at input ", &name, "its journal is kept in"]);
     let sum = add(&node, []);
     let known = (0..TWICE).map(|number| first + number * (number + 1) / 2);

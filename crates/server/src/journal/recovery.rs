@@ -151,8 +151,8 @@ impl Journal {
         if let Some(why) = recovered.stopped {
             self.keeps_others.store(true, Ordering::Relaxed);
             log::error!(
-                "{named} does otherwise in this build than when it was journaled, and goes on at \
-                 {}; its journal is kept in {:?}. In {why}",
+                "{named} behaves differently in this build than when it was journaled, and goes \
+                 on at {}; its journal is kept in {:?}. In {why}",
                 recovered.position,
                 self.folder.join(super::KEPT)
             );
@@ -175,8 +175,8 @@ impl Journal {
         if known.inputs < position.inputs && about.build != self.build {
             log::warn!(
                 "{named} goes on at {position} in another build than {:?}, which journaled it: the \
-                 last hash of its state in {} is at {known}, so whether this build does otherwise \
-                 after that is not known",
+                 last hash of its state in {} is at {known}, so whether this build behaves \
+                 differently after that is not known",
                 about.build,
                 recording.files().last().map_or("", String::as_str)
             );
@@ -252,7 +252,7 @@ pub(crate) fn parts(path: &Path) -> Option<(u64, u32, u64)> {
 }
 
 /// Returns whether the store has a save that is newer than the journal's state of a room. `false`
-/// if the store is unavailable.
+/// if that can't be read now.
 fn is_stale(
     store: &Arc<dyn Store>,
     runtime: &Runtime,
