@@ -55,7 +55,7 @@ pub(crate) trait Background: Send + Sync {
         self.compute_later(origin, job).map(|begin| begin())
     }
 
-    /// Keeps a place in the queue for work that computes, until it is to begin.
+    /// Reserves a place in the queue for a computation that begins later.
     ///
     /// # Errors
     /// Fails like [`compute`](Self::compute).

@@ -63,12 +63,12 @@ struct Queue {
 #[derive(Default)]
 struct Jobs {
     waiting: VecDeque<(Origin, Job)>,
-    /// The number of places that are kept for others.
+    /// The number of reserved places.
     kept: usize,
     stops: bool,
 }
 
-/// A place in the queue that is kept for a computation.
+/// A reserved place in the queue for a computation.
 struct Place(Arc<Queue>);
 
 impl Drop for Place {

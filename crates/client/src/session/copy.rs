@@ -13,7 +13,7 @@ impl BoxedCopy {
         Self(copy, None)
     }
 
-    /// Updates are converted from now on, beginning with a snapshot.
+    /// Converts updates from now on, beginning with a snapshot.
     pub(super) fn convert(&mut self, by: StateTranscoder) {
         self.1 = Some(by);
     }

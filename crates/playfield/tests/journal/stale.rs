@@ -131,7 +131,7 @@ fn a_save_that_is_newer_than_the_journal_is_not_overwritten() {
         assert_eq!(put::<Purse>(&running, 0), before + 100);
         running.shutdown();
         assert_eq!(crashed.kept(), 1);
-        // Nor does it come back later.
+        // The old state does not come back later, either.
         let running = crashed.start(&store);
         assert_eq!(put::<Purse>(&running, 0), before + 100);
         running.shutdown();

@@ -129,7 +129,7 @@ impl Writer {
         self.take(bytes.len())?;
         let opened = self.folder.open(about);
         let (path, mut file) = match opened {
-            // It is made again if it was moved away.
+            // Creates the folder again if it was moved away.
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 self.folder.make()?;
                 self.folder.open(about)?

@@ -261,7 +261,7 @@ impl Shard {
         self.host.leave_behind(&mut below!(self));
     }
 
-    /// Gives journaled rooms what sessions of this shard have said to them.
+    /// Delivers the messages of this shard's sessions to journaled rooms.
     pub(in crate::shard) fn hear_inputs(&mut self) {
         while let Some(mail) = self.outbound.next_input() {
             self.deliver_mail(mail);

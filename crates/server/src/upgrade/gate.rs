@@ -113,7 +113,7 @@ impl Gate {
         self.lock().on_stop.take().is_some()
     }
 
-    /// Waits until no upgrade is under way; until then at most.
+    /// Waits until no upgrade is in progress, up to a deadline.
     pub(crate) fn wait_until_ended(&self, by: Instant) {
         let mut inner = self.lock();
         while inner.is_upgrading && inner.is_over.is_none() {
@@ -129,14 +129,14 @@ impl Gate {
         self.stage.store(stage as u8, Ordering::Release);
     }
 
-    /// Waits until all shards that drain are done with what is in flight; until then at most, and
+    /// Waits until all draining shards have finished their work in flight, up to a deadline, or
     /// until the node is told to stop.
     pub(super) fn wait_until_drained(&self, by: Instant, wake: &dyn Fn()) {
         self.wait_until(by, wake, |inner| !inner.busy.contains(&true));
     }
 
-    /// Waits until something has happened in turns of the shards; until then at most, and until
-    /// the node is told to stop. Returns whether it has.
+    /// Waits until something has happened in turns of the shards, up to a deadline, or until the
+    /// node is told to stop. Returns whether it has happened.
     pub(super) fn wait_until_done(
         &self,
         by: Instant,

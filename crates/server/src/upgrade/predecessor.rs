@@ -52,7 +52,8 @@ pub(crate) fn upgrade(
             Err(UpgradeError::new(format!("code of the program panicked: {text}")))
         });
         if result.is_err() {
-            // Its id may be that of another process once this one has waited for its end.
+            // The id may belong to another process once this one has waited for the end of the
+            // child.
             shared.gate.forget_stop();
             handover.give_up();
         }
@@ -207,7 +208,7 @@ impl Handover {
         for (stage, phase) in [(Stage::Stopped, "stop"), (Stage::Written, "rooms")] {
             gate.go_to(stage);
             let is_still = gate.wait_until_still(by, &wake, || !written.has_stalled());
-            // Rooms whose journal can be written again have run on.
+            // Rooms have continued if their journal could be written again.
             if written.has_stalled() {
                 return Err(written.error());
             }

@@ -1,4 +1,4 @@
-//! A room that runs again is compared with its recording.
+//! Comparison of a room that runs again with its recording.
 
 use playfield_state::{Format, differences, saved_as_json};
 
@@ -28,7 +28,7 @@ pub struct Summary {
 }
 
 impl<'r, T: AnyRoom + ?Sized> Replay<'r, T> {
-    /// Runs to the end, and compares the room with what was recorded, up to the first difference.
+    /// Runs to the end, and compares the room with its recording, up to the first difference.
     ///
     /// # Errors
     /// The same as [`step`](Self::step).
@@ -56,7 +56,7 @@ impl<'r, T: AnyRoom + ?Sized> Replay<'r, T> {
         Ok(summary)
     }
 
-    /// Returns whether a room that failed when it was recorded does not here.
+    /// Returns whether a room that failed in the recording does not fail here.
     fn is_fixed(&mut self) -> bool {
         let is_at_end = self.next == self.recording.parts.len() && self.entries.is_empty();
         if !is_at_end || !self.recording.end().is_some_and(|end| end.has_failed) {

@@ -87,15 +87,15 @@ pub(crate) enum ShardMail {
     Finished { room: RoomKey, mail: Mail },
     /// Of a journaled room, to its own shard: this is sent now.
     Held { room: RoomId, held: Held },
-    /// Of a journaled room, to its own shard: background work begins now.
+    /// From a journaled room, to its own shard: background work begins now.
     Begin(Begin),
-    /// Of a journaled room, to its own shard: that shard creates a room now.
+    /// From a journaled room, to its own shard: the shard creates a room now.
     Create { shard: u16, founding: Box<Founding> },
     /// Of a journaled room, to its own shard: the request from outside with this number is
     /// answered.
     Answer { answers: u64, answer: Result<Vec<u8>, Error> },
-    /// Of a journaled room, to its own shard: the journal has its end, so its id and its key are
-    /// free.
+    /// From a journaled room, to its own shard: the journal has the room's end, so its id and key
+    /// are free.
     Ended(RoomId),
 }
 

@@ -59,8 +59,8 @@ impl Delivery<'_> {
         self.outbound.post(shard, mail);
     }
 
-    /// Registers a room that another wants, and has it created: later, if the journal of the other
-    /// `holds` it.
+    /// Registers a room that another room requests, and has it created: later, if the other room's
+    /// journal `holds` it.
     fn found(&mut self, new: NewRoom, founder: Founder, holds: bool) -> Result<(), Error> {
         let (shard, founding) =
             Founding::register(&self.env.node, self.env.shard, new, founder, 0)?;

@@ -182,7 +182,7 @@ struct Till {
 #[reply(u64)]
 struct Add(u64);
 
-/// Has something done elsewhere: a computation, or another till.
+/// Starts work elsewhere: a computation, or another till.
 #[derive(Declared)]
 #[reply(u64)]
 struct Elsewhere {

@@ -167,7 +167,7 @@ pub(super) struct Play {
     /// The shard of all sessions, and the room that keeps them there; `None` if each opens at its
     /// seat's shard and may move.
     home: Option<(usize, String)>,
-    /// No other process can take over: this one goes on.
+    /// No other process can take over, so this one continues.
     pub(super) stays: bool,
 }
 
