@@ -228,9 +228,11 @@ fn any_tick_is_shown_as_it_was_and_as_a_player_saw_it() {
     let tick = |of: &Value| of["tick"].as_u64().unwrap();
     let (first, last) = (tick(&facts["first"]), tick(&facts["last"]));
     assert!(last >= first + 10, "{facts}");
-    let lived = |tick| TICKS.lock().unwrap()[&(of.room.clone(), tick)].clone();
+    let lived = |tick| TICKS.lock().unwrap().get(&(of.room.clone(), tick)).cloned();
     let mut seen = 0;
     for tick in first + 1..=last {
+        // A node that is late leaves ticks out.
+        let Some(lived) = lived(tick) else { continue };
         let shown = of.ok(&format!("/frames?tick={tick}&before=1&count=2&as=1"));
         let frames = shown["frames"].as_array().unwrap();
         assert_eq!(shown["verified"], json!(true), "{shown}");
@@ -239,7 +241,7 @@ fn any_tick_is_shown_as_it_was_and_as_a_player_saw_it() {
         apply(&mut state, &frames[0]["changes"]);
         apply(&mut view, &frames[0]["view_changes"]);
         assert_eq!((&frames[0]["input"], &frames[0]["tick"]), (&shown["input"], &json!(tick)));
-        assert_eq!(state, lived(tick), "tick {tick}");
+        assert_eq!(state, lived, "tick {tick}");
         // The sync that follows takes it to the players.
         for frame in &frames[1..] {
             apply(&mut view, &frame["view_changes"]);
