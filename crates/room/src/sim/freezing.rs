@@ -93,8 +93,7 @@ impl<R: Room + Default> Sim<R> {
 
     /// Freezes the room like [`freeze`](Self::freeze), and gives up the work in flight, as a node
     /// does that can't wait for it: players who wait to join are refused with `why`, and the room
-    /// learns in [`Room::moved`] of [tasks that are
-    /// lost](crate::Context::lost).
+    /// learns in [`Room::moved`] of [tasks that are given up](crate::Context::given_up).
     ///
     /// # Errors
     /// If the room has ended or ends. A room that has not opened yet ends by this.
