@@ -173,7 +173,7 @@ pub fn read<S>(
     Ok(true)
 }
 
-/// Takes an argument that is no option into a list of so many at most. Returns whether it has.
+/// Adds a positional argument to a list of at most `most`. Returns whether it had space.
 pub fn take_word(words: &mut Vec<String>, word: &OsStr, most: usize) -> Result<bool, Failure> {
     let takes = words.len() < most;
     if takes {

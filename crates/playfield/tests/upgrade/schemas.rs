@@ -124,7 +124,7 @@ struct Customers {
 }
 
 impl Customers {
-    /// Adds one of the good with this number, again and again. Each is added once.
+    /// Adds one of this good at a time, repeatedly. Each is added once.
     async fn add(self: Arc<Self>, connection: Connection, good: u32) {
         let key = format!("{good}");
         let (mut count, mut before) = (0, 0);

@@ -30,7 +30,7 @@ pub(crate) struct Kept {
 pub(crate) struct Choice {
     pub(crate) id: RoomId,
     pub(crate) shard: u16,
-    /// Whether it was just registered, and must be created.
+    /// Set if it was just registered, and must be created.
     pub(crate) new: bool,
 }
 

@@ -113,7 +113,7 @@ impl EventLoop {
     /// Lets a socket wait to be closed. Its token may be another's from now on.
     pub(super) fn retire(&mut self, socket: Option<Socket>) {
         if let Some(mut socket) = socket {
-            // It fails if the socket was never watched.
+            // Fails if the socket was never watched.
             let _ = self.poll.registry().deregister(&mut socket.stream);
             self.closing.push_back(socket);
         }

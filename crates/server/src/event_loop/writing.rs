@@ -21,7 +21,7 @@ impl EventLoop {
     /// Writes what every connection is owed.
     pub(super) fn write(&mut self) {
         let began = self.now();
-        // What drained connections have missed meanwhile follows.
+        // Drained connections get the messages that they have missed meanwhile.
         self.writes_on =
             !(self.write_new(began) && self.write_where_space(began) && self.write_new(began));
         while let Some(key) = self.shard.links.next_written() {
@@ -40,7 +40,7 @@ impl EventLoop {
             }
         }
         self.answered_bytes = 0;
-        // Who had too much unsent is read again in this turn, if it is written now.
+        // Connections that had too much unsent are read again in this turn, if it is written now.
         self.queue_resumed();
     }
 

@@ -9,7 +9,7 @@ const KNOWN_MAX: usize = 16;
 /// The saves that the store may have of a journaled room, if nobody else has saved it.
 #[derive(Clone, Debug, Default)]
 pub struct Saves {
-    /// `None` stands for no save.
+    /// `None` means no save.
     known: Vec<Option<Print>>,
     /// The store can have no other.
     is_all: bool,
@@ -25,7 +25,7 @@ impl Saves {
         self.is_all && !self.known.contains(&Some(Print::of(save)))
     }
 
-    /// The store has this save and no other; `None` stands for no save.
+    /// The store has this save and no other; `None` means no save.
     pub(super) fn is(&mut self, save: Option<Print>) {
         (self.known, self.is_all) = (vec![save], true);
     }

@@ -58,7 +58,7 @@ impl Tally {
         counts.first.get_or_insert_with(|| why.clone());
     }
 
-    /// The kinds of which inputs were refused. `name` names messages.
+    /// The kinds of the refused inputs. `name` names messages.
     pub(super) fn refusals(&self, name: impl Fn(u32) -> String) -> Vec<Refusals> {
         let kinds = self.kinds.iter().filter_map(|(kind, counts)| {
             let Counts { given, refused, first: Some(first) } = counts else { return None };

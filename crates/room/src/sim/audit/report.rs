@@ -126,8 +126,8 @@ impl AuditReport {
         self.messages
     }
 
-    /// The kinds of inputs of which the room refused some. Of a refused input only the refusal was
-    /// compared, so an audit with many of them proves little.
+    /// The kinds of inputs that the room refused at least once. Only the refusals of such inputs
+    /// were compared, so an audit with many of them proves little.
     #[must_use]
     pub fn refusals(&self) -> &[Refusals] {
         &self.refusals

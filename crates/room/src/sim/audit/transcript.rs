@@ -1,4 +1,4 @@
-//! What one party was sent in a run of a room.
+//! The output that one party was sent in a run of a room.
 
 use playfield_state::{Format, PlayerId};
 use serde_json::Value;
@@ -11,7 +11,7 @@ use crate::{Error, Payload};
 pub(super) enum Receiver {
     /// A player, or someone who wants to join.
     Link(u64),
-    /// Whoever lists rooms.
+    /// Anyone who lists rooms.
     Listing,
     Channel(String),
     Devices(String),
@@ -37,7 +37,7 @@ pub(super) struct Entry {
     pub(super) moment: Moment,
     /// The number of the receiver's own inputs before.
     pub(super) own: u32,
-    /// The number of inputs before, whoever gave them.
+    /// The number of earlier inputs, of all parties.
     pub(super) input: usize,
     pub(super) sent: Sent,
 }
