@@ -178,19 +178,20 @@ impl Fleet for Meters {
     }
 }
 
-/// Asks a device so many times at once. What it answers is published.
+/// Asks a device so many times at once. Its answers are published in a channel of its own: answers
+/// to a device that is gone come late, and must not reach the next test.
 fn ask(node: &NodeHandle, device: &Device, times: usize) {
     let asked: Vec<_> = (0..times)
         .map(|_| node.devices().request::<String>(device.id(), &"state".to_owned(), KEPT))
         .collect();
-    let node = node.clone();
+    let (node, channel) = (node.clone(), format!("chat:{}", device.id()));
     std::thread::spawn(move || {
         let Ok(runtime) = tokio::runtime::Builder::new_current_thread().build() else { return };
         let waiting = asked.into_iter().map(|answer| {
-            let node = node.clone();
+            let (node, channel) = (node.clone(), channel.clone());
             runtime.spawn(async move {
                 let answer = answer.await.unwrap_or_else(|error| format!("no: {}", error.text()));
-                let _ = node.publish("chat:answers", &answer);
+                let _ = node.publish(&channel, &answer);
             })
         });
         for answered in waiting.collect::<Vec<_>>() {

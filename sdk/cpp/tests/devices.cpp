@@ -44,7 +44,7 @@ static void a_device_reports_and_answers(const std::string &url, const std::stri
 
     // What it answers, the node publishes.
     std::vector<std::string> answers;
-    auto channel = VALUE(client.subscribe("chat:answers").wait());
+    auto channel = VALUE(client.subscribe("chat:" + id).wait());
     channel.on_publication([&](const Publication &of) { answers.push_back(of.value.text()); });
     device.on_command([&](Command command) {
         CHECK(command.wants_answer());
@@ -122,7 +122,7 @@ static void the_oldest_command_past_the_limit_is_refused(const test::Node &node)
     auto client = test::open(node.tcp());
     auto device = VALUE(client.register_device(meter("meter-full")).wait());
     std::vector<std::string> answers;
-    auto channel = VALUE(client.subscribe("chat:answers").wait());
+    auto channel = VALUE(client.subscribe("chat:meter-full").wait());
     channel.on_publication([&](const Publication &of) { answers.push_back(of.value.text()); });
     std::vector<Command> kept;
     device.on_command([&](Command command) { kept.push_back(command); });
