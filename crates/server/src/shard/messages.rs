@@ -13,6 +13,7 @@ use crate::shard::connection::Speaker;
 use crate::shard::keys::{ConnectionKey, Seat};
 use crate::shard::mail::Act;
 use crate::shard::mail::join::JoinTarget;
+use crate::shard::session::Session;
 use crate::shard::session::messages::{RoomWish, work, wrong_format};
 use crate::tickets::is_ticket;
 
@@ -214,7 +215,29 @@ impl Shard {
         payload: &[u8],
         request: Option<RequestNumber>,
     ) {
-        let Some(seat) = outlet!(self).seat_to_send(key, room, request) else { return };
+        let session = self.sessions.get(key);
+        let is_converted = session.is_some_and(Session::speaks_earlier_schema);
+        let seat = session.and_then(|session| session.seat_to_send(room, request));
+        let Some(seat) = seat.or_else(|| outlet!(self).seat_or_error(key, room, request)) else {
+            return;
+        };
+        if is_converted || seat.shard != self.env.shard {
+            return self.convert_and_deliver(key, (room, seat), message, payload, request);
+        }
+        self.host.deliver(&mut below!(self), seat.room, seat.member, message, payload, request);
+    }
+
+    /// Gives a room a message that is converted first, or goes to another shard. Not inlined: the
+    /// way of other messages stays short.
+    #[inline(never)]
+    fn convert_and_deliver(
+        &mut self,
+        key: ConnectionKey,
+        (room, seat): (RoomNumber, Seat),
+        message: &MessageRef<'_>,
+        payload: &[u8],
+        request: Option<RequestNumber>,
+    ) {
         let session = self.sessions.get(key);
         match session.and_then(|session| session.converted(room, message, payload)) {
             None => self.deliver(key, seat, message, payload, request),
@@ -230,7 +253,6 @@ impl Shard {
     }
 
     /// Gives a room a message of its member.
-    #[inline]
     fn deliver(
         &mut self,
         key: ConnectionKey,
@@ -239,11 +261,9 @@ impl Shard {
         payload: &[u8],
         request: Option<RequestNumber>,
     ) {
-        if seat.shard == self.env.shard {
-            self.host.deliver(&mut below!(self), seat.room, seat.member, message, payload, request);
-            return;
-        }
-        if self.host.takes_at_once(&mut self.outbound, &self.env, seat) {
+        if seat.shard == self.env.shard
+            || self.host.takes_at_once(&mut self.outbound, &self.env, seat)
+        {
             self.host.deliver(&mut below!(self), seat.room, seat.member, message, payload, request);
             return;
         }

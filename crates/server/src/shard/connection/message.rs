@@ -45,6 +45,7 @@ impl OpenOutbox<'_> {
     }
 
     /// Gives back the buffer if nothing is in it.
+    #[inline(always)]
     pub(crate) fn release_if_empty(&mut self) {
         if self.connection.outbox.as_deref().is_some_and(|outbox| outbox.bytes.is_empty()) {
             self.buffers.give_outbox(self.connection.outbox.take());
@@ -52,6 +53,7 @@ impl OpenOutbox<'_> {
     }
 
     /// Has the connection come up as one to be written to, so that what it holds is counted.
+    #[inline(always)]
     fn mark_dirty(&mut self) {
         if !std::mem::replace(&mut self.connection.dirty, true) {
             self.dirty.push_back(self.key);
@@ -80,11 +82,13 @@ impl OpenMessage<'_> {
     }
 
     /// The bytes of the message so far.
+    #[inline(always)]
     pub(crate) fn written(&self) -> &[u8] {
         &self.out[self.body..]
     }
 
     /// Takes the message back.
+    #[inline(always)]
     pub(crate) fn take_back(self) {
         self.out.truncate(self.start);
     }

@@ -24,7 +24,7 @@ use crate::shard::work::{Host, Waiting, WorkQueue};
 
 impl RoomHost {
     /// Gives a member's message to its room.
-    #[inline]
+    #[inline(always)]
     pub(in crate::shard) fn deliver(
         &mut self,
         below: &mut Below<'_>,
@@ -34,13 +34,12 @@ impl RoomHost {
         payload: &[u8],
         request: Option<RequestNumber>,
     ) {
-        self.call(below, room, |any, at, out| {
-            let Some((player, format)) = out.sender(member, request) else { return };
-            out.note_message((player, format), message, payload, request);
-            let began = out.begin_message();
-            any.message(at, player, message, payload, request, out);
-            out.end_message(began, message, payload);
-        });
+        let Some((any, at, mut out)) = self.begin_call(below, room) else { return };
+        let Some((player, format)) = out.sender(member, request) else { return };
+        out.note_message((player, format), message, payload, request);
+        let began = out.begin_message();
+        any.message(at, player, message, payload, request, &mut out);
+        out.end_message(began, message, payload);
     }
 
     /// Does what the session of a member says.

@@ -178,6 +178,19 @@ impl HostedRoomOutput<'_> {
         request: Option<RequestNumber>,
     ) {
         self.delivery.queues.traffic.received(self.room, payload.len());
+        if self.record.is_some() {
+            self.record_message(from, message, payload, request);
+        }
+    }
+
+    #[cold]
+    fn record_message(
+        &mut self,
+        from: (PlayerId, Format),
+        message: &MessageRef<'_>,
+        payload: &[u8],
+        request: Option<RequestNumber>,
+    ) {
         if let Some(record) = &mut self.record {
             let kind = RecordedKind::message(message, request);
             record.add(self.delivery.env.now, from.0, from.1, kind, payload);

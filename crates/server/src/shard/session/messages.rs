@@ -19,21 +19,15 @@ use crate::shard::mail::member::ToMember;
 use crate::shard::session::outlet::Outlet;
 
 impl Outlet<'_> {
-    /// The session's seat in a room that it sends a message, or a request with a number that waits
-    /// for no other answer. If it may not, the client gets an error.
-    #[inline]
-    pub(in crate::shard) fn seat_to_send(
+    /// The session's seat in a room where it may have none, or where its request has the number of
+    /// another one. If it may not send, the client gets an error.
+    #[cold]
+    pub(in crate::shard) fn seat_or_error(
         &mut self,
         key: ConnectionKey,
         room: RoomNumber,
         request: Option<RequestNumber>,
     ) -> Option<Seat> {
-        let session = self.sessions.get(key)?;
-        if let Some(seat) = session.joined(room)
-            && request.is_none_or(|request| !session.awaits_joined(request))
-        {
-            return Some(seat);
-        }
         let seat = self.seat_of(key, room, request)?;
         request.is_none_or(|request| self.is_new_request(key, request)).then_some(seat)
     }

@@ -256,6 +256,18 @@ impl Session {
         if room.request.is_none() && room.leaving.is_none() { room.seat } else { None }
     }
 
+    /// The seat in the room with this number, if the client may send it a message, or a request with
+    /// this number.
+    #[inline]
+    pub(crate) fn seat_to_send(
+        &self,
+        number: RoomNumber,
+        request: Option<RequestNumber>,
+    ) -> Option<Seat> {
+        let seat = self.joined(number)?;
+        request.is_none_or(|request| !self.awaits_joined(request)).then_some(seat)
+    }
+
     /// The client has been sent `joined` for this room, as the last of its counted messages.
     pub(crate) fn told_joined(&mut self, number: RoomNumber) {
         let joined_at = self.resumption.as_ref().map_or(0, |resumption| resumption.log.sent());

@@ -89,8 +89,13 @@ impl Session {
         }))
     }
 
-    /// A message to a room, as this process reads it, if the client speaks an earlier schema there.
+    /// Returns whether the client speaks an earlier schema of a room type, as far as is known.
     #[inline]
+    pub(in crate::shard) fn speaks_earlier_schema(&self) -> bool {
+        self.extras().is_some_and(|extras| extras.switches.is_some())
+    }
+
+    /// A message to a room, as this process reads it, if the client speaks an earlier schema there.
     pub(in crate::shard) fn converted<'a>(
         &self,
         room: RoomNumber,
