@@ -274,6 +274,7 @@ export interface Overview {
   healthy: boolean;
   rooms_address: string | null;
   tls: boolean;
+  /** The sums of the shards' counters, and those of the node itself. */
   total: Record<string, number>;
   shards: Record<string, number>[];
   types: string[];

@@ -135,7 +135,7 @@ function Counters({ node }: { node: Overview }) {
                 </th>
                 <td>{sum.toLocaleString()}</td>
                 {node.shards.map((shard) => (
-                  <td>{(shard[name] ?? 0).toLocaleString()}</td>
+                  <td>{shard[name]?.toLocaleString()}</td>
                 ))}
               </tr>
             ))}

@@ -81,6 +81,8 @@ async fn value(method: &str, parts: &[&str], request: &Request, node: &NodeHandl
 
 fn overview(node: &NodeHandle) -> Value {
     let stats = node.stats();
+    let mut total = counters(&stats.total());
+    total.insert("recordings_lost".to_owned(), stats.recordings_lost.into());
     let operator = node.operator();
     let config = operator.config();
     let settings: Vec<Value> = settings()
@@ -99,7 +101,7 @@ fn overview(node: &NodeHandle) -> Value {
         "healthy": stats.healthy,
         "rooms_address": operator.address().map(|address| address.to_string()),
         "tls": operator.has_tls(),
-        "total": counters(&stats.total()),
+        "total": total,
         "shards": stats.shards.iter().map(counters).collect::<Vec<_>>(),
         "types": operator.schemas().map(|(name, _)| name).collect::<Vec<_>>(),
         "limits": operator.limits().iter().map(shown::limit).collect::<Vec<_>>(),
@@ -107,8 +109,8 @@ fn overview(node: &NodeHandle) -> Value {
     })
 }
 
-fn counters(of: &ShardStats) -> Value {
-    Value::Object(of.counters().map(|(name, value)| (name.to_owned(), value.into())).collect())
+fn counters(of: &ShardStats) -> Map<String, Value> {
+    of.counters().map(|(name, value)| (name.to_owned(), value.into())).collect()
 }
 
 async fn rooms(request: &Request, node: &NodeHandle) -> Answered {

@@ -388,6 +388,25 @@ fn a_node_without_a_folder_says_so() {
 }
 
 #[test]
+fn recordings_that_are_lost_are_among_the_counters() {
+    let node = Node::start("lost");
+    let lost = || node.get("node").1["total"]["recordings_lost"].as_u64().unwrap();
+    assert_eq!(lost(), 0);
+    runtime().block_on(async {
+        let (_ann, room) = node.join("ann").await;
+        // No file can be in it.
+        fs::remove_dir(&node.folder).unwrap();
+        fs::write(&node.folder, "a file").unwrap();
+        let record = format!("rooms/{}/record", room.id());
+        assert_eq!(node.post(&record, &json!({ "records": true })).0, 200);
+        while lost() == 0 {
+            tokio::task::yield_now().await;
+        }
+    });
+    fs::remove_file(&node.folder).unwrap();
+}
+
+#[test]
 fn a_fork_goes_on_from_a_moment_as_a_room_of_its_own() {
     let of = scripted("fork");
     let Scripted { node, room, file, .. } = &of;
