@@ -3,6 +3,7 @@
 pub(crate) mod allocations;
 pub(crate) mod bare;
 pub(crate) mod dialogue;
+pub(crate) mod dice;
 pub(crate) mod fleet;
 pub(crate) mod options;
 pub(crate) mod pace;

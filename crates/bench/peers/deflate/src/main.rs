@@ -8,6 +8,8 @@
 
 #[path = "../../../src/suites/websocket/chat.rs"]
 mod chat;
+#[path = "../../../src/harness/dice.rs"]
+mod dice;
 
 use std::io;
 use std::time::{Duration, Instant};

@@ -13,6 +13,8 @@ use playfield_state::{Data, Format, Map, PlayerId, State};
 use playfield_wire::RequestNumber;
 use playfield_wire::message::MessageRef;
 
+use crate::harness::dice::Dice;
+
 const SIZE: f32 = 1_000.0;
 const STEP: f32 = 5.0;
 pub(super) const TICKS: u64 = 30;
@@ -171,7 +173,7 @@ impl Driven {
     fn steer(&mut self) {
         let chance = self.steers_per_s / 60.0;
         for place in 0..self.players.len() {
-            if !self.dice.chance(chance) {
+            if self.dice.fraction() >= chance {
                 continue;
             }
             let angle = self.dice.fraction() as f32 * std::f32::consts::TAU;
@@ -196,31 +198,6 @@ impl Driven {
 
     pub(super) fn tick(&self) -> u64 {
         self.slice / 2
-    }
-}
-
-/// Numbers that follow from a seed: SplitMix64, by Steele, Lea and Flood.
-struct Dice(u64);
-
-impl Dice {
-    fn roll(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
-    }
-
-    fn below(&mut self, bound: u64) -> u64 {
-        self.roll() % bound
-    }
-
-    fn fraction(&mut self) -> f64 {
-        (self.roll() >> 11) as f64 / (1_u64 << 53) as f64
-    }
-
-    fn chance(&mut self, probability: f64) -> bool {
-        self.fraction() < probability
     }
 }
 

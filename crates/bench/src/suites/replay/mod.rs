@@ -15,6 +15,7 @@ use playfield_room::recording::{
 use rustix::time::{ClockId, clock_gettime};
 
 use self::arena::Driven;
+use crate::harness::dice::Dice;
 use crate::harness::options::{Suite, options};
 use crate::harness::report::{Column, Record, Report};
 
@@ -198,13 +199,8 @@ fn about() -> About {
 fn hour(options: &Options, steers: f64) -> Result<Record, String> {
     let blocks = Blocks::default();
     let mut driven = Driven::new(options.players, steers, |room| blocks.record(room, Mode::File));
-    let (ticks, mut random) = (options.hour * arena::TICKS, 1_u64);
-    let sought: Vec<u64> = (0..options.seeks)
-        .map(|_| {
-            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-            1 + (random >> 33) % ticks
-        })
-        .collect();
+    let (ticks, mut dice) = (options.hour * arena::TICKS, Dice(1));
+    let sought: Vec<u64> = (0..options.seeks).map(|_| 1 + dice.below(ticks)).collect();
     driven.hashes = sought.iter().map(|tick| (*tick, None)).collect();
     driven.run(options.hour);
     let (hash, ticks) = (driven.room.state_hash(), driven.tick());

@@ -2,6 +2,8 @@
 
 use playfield_state::{Data, List, Map, PlayerId, State};
 
+use crate::harness::dice::mixed;
+
 /// A game: many small entries of numbers, each with a short name.
 #[derive(State, Default, Clone, PartialEq, Debug)]
 pub(crate) struct Game {
@@ -58,13 +60,6 @@ struct Stroke {
 pub(crate) struct Text {
     title: String,
     paragraphs: List<String>,
-}
-
-/// The finalizer of SplitMix64, by Steele, Lea and Flood.
-fn mixed(value: u64) -> u64 {
-    let value = (value ^ (value >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let value = (value ^ (value >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    value ^ (value >> 31)
 }
 
 fn float(value: u64) -> f32 {

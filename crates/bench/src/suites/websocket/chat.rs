@@ -1,6 +1,9 @@
 //! Generated chat messages in JSON: the same on every machine, and no two alike.
 //!
-//! The peers of `make bench-peers` include this file, so it uses nothing from this crate.
+//! The peers of `make bench-peers` include this file, so it uses nothing from this crate but the
+//! dice, which they include, too.
+
+use super::dice::Dice;
 
 /// The length of each message.
 pub(crate) const MESSAGE_BYTES: usize = 512;
@@ -39,8 +42,8 @@ const ROOMS: &str = "\
 
 /// Message `number`.
 pub(crate) fn message(number: u64) -> String {
-    let mut dice = Dice(number);
-    let (name, room) = (dice.one_of(NAMES), dice.one_of(ROOMS));
+    let dice = &mut Dice(number);
+    let (name, room) = (one_of(NAMES, dice), one_of(ROOMS, dice));
     let (id, from, reply) = (dice.next(), dice.below(90_000) + 10_000, dice.next() >> 32);
     let (hour, minute, second, milli) =
         (dice.below(24), dice.below(60), dice.below(60), dice.below(1_000));
@@ -49,11 +52,11 @@ pub(crate) fn message(number: u64) -> String {
         day = 1 + dice.below(30),
     );
     let answers = if dice.below(3) == 0 { format!("{reply}") } else { "null".to_owned() };
-    let tail =
-        format!(r#"","reply_to":{answers},"mentions":["{}"],"edited":false}}"#, dice.one_of(NAMES));
+    let mentioned = one_of(NAMES, dice);
+    let tail = format!(r#"","reply_to":{answers},"mentions":["{mentioned}"],"edited":false}}"#);
     let mut message = head;
     while message.len() + tail.len() < MESSAGE_BYTES {
-        message.push_str(dice.word());
+        message.push_str(word(dice));
         message.push_str(match dice.below(14) {
             0 => ", ",
             1 => ". ",
@@ -72,34 +75,16 @@ pub(crate) fn message(number: u64) -> String {
     message + &tail
 }
 
-/// Steele, Lea and Flood's SplitMix64 (2014).
-struct Dice(u64);
+fn one_of(words: &'static str, dice: &mut Dice) -> &'static str {
+    let count = words.split_whitespace().count() as u64;
+    words.split_whitespace().nth(dice.below(count) as usize).unwrap_or_default()
+}
 
-impl Dice {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ mixed >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ mixed >> 31
-    }
-
-    fn below(&mut self, end: u64) -> u64 {
-        self.next() % end
-    }
-
-    fn one_of(&mut self, words: &'static str) -> &'static str {
-        let count = words.split_whitespace().count() as u64;
-        words.split_whitespace().nth(self.below(count) as usize).unwrap_or_default()
-    }
-
-    /// A random word. Its frequency is about inversely proportional to its rank.
-    fn word(&mut self) -> &'static str {
-        let count = WORDS.split_whitespace().count() as f64;
-        let share = (self.next() >> 11) as f64 / (1_u64 << 53) as f64;
-        let rank = count.powf(share) as usize - 1;
-        WORDS.split_whitespace().nth(rank).unwrap_or_default()
-    }
+/// A random word. Its frequency is about inversely proportional to its rank.
+fn word(dice: &mut Dice) -> &'static str {
+    let count = WORDS.split_whitespace().count() as f64;
+    let rank = count.powf(dice.fraction()) as usize - 1;
+    WORDS.split_whitespace().nth(rank).unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -17,6 +17,7 @@ mod rows;
 
 use playfield_cli::options::Failure;
 
+use crate::harness::dice;
 use crate::harness::options::Suite;
 use crate::harness::report::{Column, Report};
 use crate::harness::rounds::{self, Form, row_options};
