@@ -304,7 +304,7 @@ impl Shard {
             soon(self.host.has_parked(), PARKED_RETRY),
             soon(!self.sessions.to_resume.is_empty(), PARKED_RETRY),
             soon(self.outbound.has_to_write(), PARKED_RETRY),
-            soon(self.outbound.congested.contains(&true), CONGESTED_RETRY),
+            soon(self.outbound.is_congested(), CONGESTED_RETRY),
             self.host.due_at(),
             self.host.shard_lateness.next(),
             self.host.busy.next(),

@@ -138,6 +138,12 @@ impl Outbound {
         &mut self.outgoing[usize::from(shard)]
     }
 
+    /// Returns whether mail waits for space in the mailbox of another shard, which says nothing when
+    /// it has some. The journal wakes the shard itself.
+    pub(in crate::shard) fn is_congested(&self) -> bool {
+        self.congested[..usize::from(self.lanes.shards())].contains(&true)
+    }
+
     /// Returns whether all mail has left.
     pub(in crate::shard) fn is_empty(&self) -> bool {
         self.outgoing.iter().all(VecDeque::is_empty)
@@ -213,8 +219,10 @@ impl Outbound {
             || journaled.to_write.is_some() && journaled.is_write_due
     }
 
-    /// Returns whether journaled rooms that could not be written whole are to be tried again.
+    /// Returns whether journaled rooms that could not be written whole are to be tried again. They
+    /// do not change while the journal stands still.
     pub(in crate::shard) fn has_to_write(&self) -> bool {
-        self.journaled.as_ref().is_some_and(|journaled| journaled.to_write.is_some())
+        let waits = |of: &Journaled| of.to_write.is_some() && !of.is_stalled();
+        self.journaled.as_deref().is_some_and(waits)
     }
 }

@@ -444,6 +444,20 @@ fn a_room_whose_journal_stands_still_is_not_called_and_goes_on_with_it() {
     DISKS.set(None);
 }
 
+#[test]
+fn a_shard_whose_journal_stands_still_has_no_turns_but_those_of_its_rooms() {
+    let (mut world, client) = till(1, 0);
+    sync(&mut world);
+    add(&mut world, client, 1, 1);
+    world.wait(1_100);
+    let turns = world.counters(0).turns;
+    world.wait(1_000);
+    let turns = world.counters(0).turns - turns;
+    // The till syncs 20 times a second, and the shard looks at its load.
+    assert!(turns < 100, "{turns} turns in a second");
+    DISKS.set(None);
+}
+
 fn lossy(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
