@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Seek, SeekFrom, Write};
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
@@ -30,6 +30,8 @@ struct Shared {
     changed: Condvar,
     /// The number of blocks that are durable.
     durable: AtomicU64,
+    /// A file was given up.
+    gave_up: AtomicBool,
 }
 
 /// The block with which all rooms are whole again, and the first block that is of use then.
@@ -52,14 +54,7 @@ impl FileSink {
         shard: u16,
         wake: impl Fn() + Clone + Send + 'static,
     ) -> io::Result<Self> {
-        let mut writer = Writer {
-            journal: Arc::clone(journal),
-            shard: shard.into(),
-            number: 0,
-            open: None,
-            old: VecDeque::new(),
-            has_begun: false,
-        };
+        let mut writer = Writer::new(Arc::clone(journal), shard);
         writer.open_next(0).map_err(|error| {
             io::Error::new(error.kind(), format!("journal.folder = {:?}: {error}", journal.folder))
         })?;
@@ -70,6 +65,7 @@ impl FileSink {
             orders: Mutex::default(),
             changed: Condvar::new(),
             durable: AtomicU64::new(0),
+            gave_up: AtomicBool::new(false),
         });
         let name = format!("playfield-journal-{shard}");
         let thread = Arc::clone(&shared);
@@ -89,6 +85,10 @@ impl Sink for FileSink {
     fn settled(&mut self, block: u64, first: u64) {
         self.0.orders().settled = Some((block, first));
         self.0.changed.notify_one();
+    }
+
+    fn gave_up(&mut self) -> bool {
+        self.0.gave_up.swap(false, Ordering::AcqRel)
     }
 
     fn durable(&self) -> u64 {
@@ -154,7 +154,8 @@ struct Open {
     path: PathBuf,
     file: File,
     blocks: SegmentWriter,
-    /// The bytes that are durable.
+    /// The bytes of its begin, and those that are durable.
+    begin: u64,
     bytes: u64,
 }
 
@@ -167,10 +168,24 @@ struct Writer {
     open: Option<Open>,
     /// The files that are still of use, each with its first block.
     old: VecDeque<(u64, PathBuf)>,
+    /// The last of them was given up before a block in it was durable: it is begun again.
+    begins_again: bool,
     has_begun: bool,
 }
 
 impl Writer {
+    fn new(journal: Arc<Journal>, shard: u16) -> Self {
+        Self {
+            journal,
+            shard: shard.into(),
+            number: 0,
+            open: None,
+            old: VecDeque::new(),
+            begins_again: false,
+            has_begun: false,
+        }
+    }
+
     fn run(mut self, shared: &Shared, wake: &dyn Fn(), gives_up: &SyncSender<()>) {
         let mut settled = None;
         while let Some((blocks, settles)) = shared.next() {
@@ -194,6 +209,9 @@ impl Writer {
     fn write_until_done(&mut self, blocks: &[Block], shared: &Shared) -> bool {
         let mut has_failed = false;
         while let Err(error) = self.write(blocks) {
+            if self.open.is_none() {
+                shared.gave_up.store(true, Ordering::Release);
+            }
             if !std::mem::replace(&mut has_failed, true) {
                 log::error!(
                     "the journal of shard {} can't be written in {:?}: {error}; what its rooms \
@@ -229,7 +247,7 @@ impl Writer {
     }
 
     /// Appends blocks to the present file, and makes them durable. If that fails, the file is as it
-    /// was, or is not written any more.
+    /// was, or is [given up](Self::give_up).
     fn append(&mut self, blocks: &[Block]) -> io::Result<()> {
         let Some(open) = &mut self.open else { return Ok(()) };
         let (mut bytes, mut writer) = (Vec::new(), open.blocks.clone());
@@ -243,13 +261,12 @@ impl Writer {
             let cut =
                 open.file.set_len(whole).and_then(|()| open.file.seek(SeekFrom::Start(whole)));
             if cut.is_err() {
-                self.open = None;
+                self.give_up();
             }
             return Err(error);
         }
         if let Err(error) = open.file.sync_data() {
-            // The content of the file on disk is not known any more.
-            self.open = None;
+            self.give_up();
             return Err(error);
         }
         open.bytes += bytes.len() as u64;
@@ -257,10 +274,18 @@ impl Writer {
         Ok(())
     }
 
-    /// Begins the next file, with this block.
+    /// Writes the present file no more: its content on disk is not known.
+    fn give_up(&mut self) {
+        let Some(open) = self.open.take() else { return };
+        self.begins_again = open.bytes == open.begin;
+    }
+
+    /// Begins the next file, with this block. A file without a durable block is begun again
+    /// instead, so a disk that fails for long does not fill the folder.
     fn open_next(&mut self, first: u64) -> io::Result<()> {
         let Journal { folder, incarnation, build, .. } = &*self.journal;
-        let (shard, number) = (self.shard, self.number);
+        let begins_again = self.begins_again;
+        let (shard, number) = (self.shard, self.number - u64::from(begins_again));
         let path = folder.join(format!("{incarnation:016x}-{shard}-{number:06}.{ENDING}"));
         let segment =
             Segment { incarnation: *incarnation, shard, number, first, build: build.clone() };
@@ -276,11 +301,20 @@ impl Writer {
             sync_folder(folder)?;
             Ok(file)
         });
-        let file = begun.inspect_err(|_| drop(fs::remove_file(&path)))?;
-        self.end_present(&segment);
+        let file = begun.inspect_err(|_| {
+            // The file before it may name it.
+            if !begins_again {
+                drop(fs::remove_file(&path));
+            }
+        })?;
+        match begins_again {
+            true => drop(self.old.pop_back()),
+            false => self.end_present(&segment),
+        }
         self.old.push_back((first, path.clone()));
-        self.open = Some(Open { path, file, blocks, bytes: bytes.len() as u64 });
-        self.number += 1;
+        let begin = bytes.len() as u64;
+        self.open = Some(Open { path, file, blocks, begin, bytes: begin });
+        (self.number, self.begins_again) = (number + 1, false);
         Ok(())
     }
 

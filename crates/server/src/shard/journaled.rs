@@ -39,6 +39,10 @@ pub(crate) trait Sink: Send {
 
     /// The number of blocks that are durable.
     fn durable(&self) -> u64;
+
+    /// Returns whether a file was given up since the last call, because its disk failed. It is kept
+    /// until all rooms are whole in another one.
+    fn gave_up(&mut self) -> bool;
 }
 
 /// The lanes of a shard's mail, by their numbers: first one for each shard, then those of journaled
@@ -247,7 +251,8 @@ impl Journaled {
         if blocks.iter().all(Vec::is_empty) && !is_whole {
             return false;
         }
-        let begins_file = self.bytes > self.journal.file_bytes() && self.to_write.is_none();
+        let is_full = self.bytes > self.journal.file_bytes();
+        let begins_file = self.to_write.is_none() && (self.sink.gave_up() || is_full);
         if begins_file {
             (self.first, self.bytes) = (self.next, 0);
         }

@@ -9,6 +9,7 @@ use playfield_room::recording::Journal as Read;
 use playfield_room::{Room, RoomType, room};
 use playfield_state::State;
 
+use super::Writer;
 use crate::config;
 use crate::journal::{ENDING, FileSink, Journal};
 use crate::shard::journaled::{Block, Sink as _};
@@ -94,6 +95,26 @@ fn the_end_of_a_node_does_not_wait_for_ever_for_a_disk_that_fails() {
     let deadline = Instant::now() + Duration::from_millis(50);
     journal.ends_at(deadline);
     assert!(!journal.wait_until_written(deadline + PATIENCE), "it gives up by itself");
+}
+
+#[test]
+fn a_disk_that_fails_to_sync_for_long_leaves_one_file() {
+    let folder = Folder::new("syncs");
+    let mut writer = Writer::new(folder.open(), 0);
+    writer.open_next(0).unwrap();
+    writer.write(&[block(0, false)]).unwrap();
+    writer.give_up();
+    for _ in 0..5 {
+        writer.open_next(1).unwrap();
+        writer.give_up();
+    }
+    assert_eq!(folder.files().len(), 2, "{:?}", folder.files());
+    writer.write(&[block(1, false)]).unwrap();
+    writer.write(&[block(2, true)]).unwrap();
+    assert_eq!((folder.files().len(), folder.last()), (3, Some(2)));
+    // With this block, all rooms are whole.
+    writer.settle(2);
+    assert_eq!((folder.files().len(), folder.last()), (1, Some(2)));
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::ops::Range;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use std::{fs, process};
@@ -56,6 +56,7 @@ struct Disk {
     first: Arc<AtomicU64>,
     journal: Option<Arc<Journal>>,
     lags: bool,
+    gave_up: Arc<AtomicBool>,
 }
 
 /// Journals the rooms of the worlds that are made on this thread from here on.
@@ -109,6 +110,10 @@ impl Sink for Disk {
 
     fn settled(&mut self, _: u64, first: u64) {
         self.first.store(first, Ordering::Relaxed);
+    }
+
+    fn gave_up(&mut self) -> bool {
+        self.gave_up.swap(false, Ordering::Relaxed)
     }
 
     fn durable(&self) -> u64 {
@@ -546,6 +551,27 @@ fn a_room_that_waits_for_its_end_stays_in_the_journal() {
     fill(&mut world, other);
     assert_eq!((disk.rooms(), world.counters(0).rooms), (1, 1));
     assert!(disk.first.load(Ordering::Relaxed) > 0, "files before are of no use any more");
+    DISKS.set(None);
+}
+
+#[test]
+fn rooms_are_written_whole_after_a_file_was_given_up_so_that_it_can_go() {
+    let (mut world, client) = till(1, 0);
+    sync(&mut world);
+    add(&mut world, client, 1, 1);
+    sync(&mut world);
+    let disk = disks().remove(0);
+    let before = disk.len();
+    let first = || disk.first.load(Ordering::Relaxed);
+    assert_eq!(first(), 0);
+    disk.gave_up.store(true, Ordering::Relaxed);
+    add(&mut world, client, 2, 1);
+    sync(&mut world);
+    world.wait(100);
+    sync(&mut world);
+    assert!(first() >= before, "files before block {} are still of use", first());
+    assert_eq!(disk.rooms(), 1);
+    assert!(!disk.gave_up.load(Ordering::Relaxed));
     DISKS.set(None);
 }
 
