@@ -27,7 +27,7 @@ use crate::config;
 use crate::entropy::Entropy;
 use crate::program::build;
 pub(crate) use files::FileSink;
-pub(crate) use recovery::{Recovering, parts};
+pub(crate) use recovery::{Ending, Recovering, parts};
 use saver::Saver;
 
 /// The file that says which files count.

@@ -153,6 +153,12 @@ fn wait_for(said: &Receiver<&'static str>, what: &str) {
     while said.recv_timeout(PATIENCE).expect("the store is used") != what {}
 }
 
+/// The coins in the save.
+fn coins(store: &Away) -> u64 {
+    let save = store.saves.get("purse", "one").expect("it is saved");
+    playfield_state::load::<Purse>(&save).unwrap().coins
+}
+
 #[test]
 fn a_room_that_is_created_while_the_store_is_away_can_be_joined_once_it_is_back() {
     let (store, _said) = Away::new();
@@ -189,8 +195,72 @@ fn a_room_goes_on_while_the_store_is_away_and_is_saved_once_it_is_back() {
         store.goes(false);
         wait_for(&said, "saved");
     });
-    let save = store.saves.get("purse", "one").expect("it is saved");
-    assert_eq!(playfield_state::load::<Purse>(&save).unwrap().coins, 3);
+    assert_eq!(coins(&store), 3);
+    running.shutdown();
+}
+
+#[test]
+fn a_node_starts_while_the_store_is_away_and_saves_a_room_that_was_ending_once_it_is_back() {
+    let (store, _said) = Away::new();
+    let folder = Folder::new("ending");
+    let running = folder.start(store.clone());
+    runtime().block_on(async {
+        let room = join(&connect(&running).await).await.unwrap();
+        assert_eq!(room.request(Put(7)).await.unwrap(), 7);
+        store.goes(true);
+        running.handle().close(room.id(), "over").unwrap();
+        while room.changed().await.is_ok() {}
+    });
+    running.shutdown();
+    // The second process finds the room in the journal of the first.
+    for _ in 0..2 {
+        let running = folder.start(store.clone());
+        runtime().block_on(async {
+            let refused = join(&connect(&running).await).await.expect_err("it is not saved");
+            let text = refused.to_string();
+            assert_eq!(refused.code(), Some(ErrorCode::Busy), "{text}");
+            assert!(text.contains("not saved yet"), "{text}");
+        });
+        running.shutdown();
+    }
+    let running = folder.start(store.clone());
+    store.goes(false);
+    runtime().block_on(async {
+        let ann = connect(&running).await;
+        let room = join_when_free(async || join(&ann).await).await;
+        assert_eq!(room.state().coins, 7, "nothing is lost");
+        assert_eq!(room.request(Put(1)).await.unwrap(), 8);
+    });
+    running.shutdown();
+    assert_eq!(coins(&store), 8);
+}
+
+#[test]
+fn a_room_that_was_ending_does_not_replace_a_newer_save() {
+    let (store, _said) = Away::new();
+    let folder = Folder::new("newer");
+    let running = folder.start(store.clone());
+    runtime().block_on(async {
+        let room = join(&connect(&running).await).await.unwrap();
+        assert_eq!(room.request(Put(7)).await.unwrap(), 7);
+        store.goes(true);
+        running.handle().close(room.id(), "over").unwrap();
+        while room.changed().await.is_ok() {}
+    });
+    running.shutdown();
+    // Another node has the room meanwhile.
+    let newer = playfield_state::save(&Purse { coins: 100 });
+    runtime().block_on(async {
+        let Opened { fence, .. } = store.saves.open("purse", "one").await.unwrap();
+        store.saves.save_and_wait("purse", "one", fence, newer).await.unwrap();
+    });
+    let running = folder.start(store.clone());
+    store.goes(false);
+    runtime().block_on(async {
+        let ann = connect(&running).await;
+        let room = join_when_free(async || join(&ann).await).await;
+        assert_eq!(room.state().coins, 100);
+    });
     running.shutdown();
 }
 

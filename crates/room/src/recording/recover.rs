@@ -4,9 +4,10 @@ use std::fmt;
 
 use playfield_wire::ErrorCode;
 
+use super::coding::Coded;
 use super::read::Content;
 use super::replay::{Host, Replay};
-use super::{Position, Recording, ReplayError, Step};
+use super::{BlockKind, Position, Recording, ReplayError, Step};
 use crate::frozen::parts::{Part, Pending};
 use crate::frozen::{FreezeError, Frozen, FrozenWriter};
 use crate::{AnyRoom, Error, RoomType, Saves, Stage};
@@ -86,6 +87,34 @@ impl Recording {
         let Content::Keyframe { frozen, .. } = &self.parts[place].content else { return None };
         let pending: Pending = Frozen::read(frozen).ok()?.value(Part::Pending).ok()?;
         pending.save?.fence
+    }
+
+    /// Notes the room in another journal: all that this one has from its last keyframe on.
+    pub fn carry(&self, mut note: impl FnMut(BlockKind, &[u8])) {
+        let Some((place, _)) = self.keyframes().last() else { return };
+        note(BlockKind::About, &self.about.encode());
+        note(BlockKind::Host, &self.host);
+        for part in &self.parts[place..] {
+            let mut content = Vec::new();
+            let kind = match &part.content {
+                Content::Keyframe { position, hash, frozen } => {
+                    position.put(&mut content);
+                    content.extend(hash.to_le_bytes());
+                    content.extend(frozen);
+                    BlockKind::Keyframe
+                }
+                Content::Inputs { position, entries } => {
+                    position.put(&mut content);
+                    content.extend(entries);
+                    BlockKind::Inputs
+                }
+                Content::Gap(why) => {
+                    content.extend(why.as_bytes());
+                    BlockKind::Gap
+                }
+            };
+            note(kind, &content);
+        }
     }
 }
 

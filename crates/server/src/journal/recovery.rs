@@ -18,9 +18,17 @@ use tokio::time::timeout;
 
 use super::newest::{Claim, superseded};
 use super::{ENDING, Journal};
+use crate::room_id::RoomId;
 
-/// The time that the store has to load the save of a room.
-const LOAD_WAIT: Duration = Duration::from_secs(10);
+/// The time that the store has to load the save of a room, or to save one.
+const STORE_WAIT: Duration = Duration::from_secs(10);
+
+/// The rooms of a journal that have not ended.
+#[derive(Default)]
+pub(crate) struct RecoveredRooms {
+    pub(crate) open: Vec<Recovering>,
+    pub(crate) ending: Vec<Ending>,
+}
 
 /// A room that goes on from the journal.
 pub(crate) struct Recovering {
@@ -33,6 +41,17 @@ pub(crate) struct Recovering {
     pub(crate) shard: u32,
 }
 
+/// A room that was ending, and could not be saved now.
+pub(crate) struct Ending {
+    pub(crate) id: RoomId,
+    pub(crate) room_type: RoomType,
+    pub(crate) key: String,
+    pub(crate) recording: Recording,
+    pub(crate) save: Vec<u8>,
+    /// The saves that the store may have, if nobody else has saved the room since.
+    pub(crate) saves: Saves,
+}
+
 /// A file of the journal: its number, its name and its content.
 type Content = (u64, String, Vec<u8>);
 
@@ -40,13 +59,13 @@ impl Journal {
     /// Runs the rooms to the end of the journal, if another process has left one.
     ///
     /// # Errors
-    /// If files are damaged, a room can't go on in this build, or one that was ending can't be
-    /// saved. The text names the room, the file and the place in it.
+    /// If files are damaged, a room can't go on in this build, or the store refuses the save of one
+    /// that was ending. The text names the room, the file and the place in it.
     pub(crate) fn recover(
         &self,
         room_types: &[RoomType],
         store: Option<&Arc<dyn Store>>,
-    ) -> io::Result<Vec<Recovering>> {
+    ) -> io::Result<RecoveredRooms> {
         let began = Instant::now();
         let failed = |text: String| {
             let text = format!(
@@ -108,7 +127,7 @@ impl Journal {
         let superseded = superseded(claims).map_err(failed)?;
         let runtime = Builder::new_current_thread().enable_all().build()?;
         let store = store.map(|store| (store, &runtime));
-        let (mut rooms, mut inputs) = (Vec::new(), 0);
+        let (mut rooms, mut inputs) = (RecoveredRooms::default(), 0);
         for (shard, recording) in open() {
             let About { room_id, room_type, key, .. } = recording.about();
             if let Some(newest) = superseded.get(room_id) {
@@ -121,25 +140,25 @@ impl Journal {
                 );
                 continue;
             }
-            let recovered = self.room(recording, room_types, store, shard);
-            let (room, run) = recovered.map_err(failed)?;
-            inputs += run;
-            rooms.extend(room);
+            let run = self.room(recording, room_types, store, shard, &mut rooms);
+            inputs += run.map_err(failed)?;
         }
-        if !rooms.is_empty() {
-            log::info!("{}", gone_on(rooms.len(), inputs, began.elapsed()));
+        if !rooms.open.is_empty() {
+            log::info!("{}", gone_on(rooms.open.len(), inputs, began.elapsed()));
         }
         Ok(rooms)
     }
 
-    /// Runs a room. Returns it, unless it has ended, and the number of inputs that were run.
+    /// Runs a room, and adds it to the `rooms`, unless it has ended. Returns the number of inputs
+    /// that were run.
     fn room(
         &self,
         recording: &Recording,
         room_types: &[RoomType],
         store: Option<(&Arc<dyn Store>, &Runtime)>,
         shard: u32,
-    ) -> Result<(Option<Recovering>, u64), String> {
+        rooms: &mut RecoveredRooms,
+    ) -> Result<u64, String> {
         let about = recording.about().clone();
         let named = format!("room {}", name_of(&about));
         let room_type = room_types.iter().find(|of| of.name == about.room_type);
@@ -170,7 +189,7 @@ impl Journal {
                 recording.files().last().map_or("", String::as_str),
                 self.folder.join(super::KEPT)
             );
-            return Ok((None, inputs));
+            return Ok(inputs);
         }
         if known.inputs < position.inputs && about.build != self.build {
             log::warn!(
@@ -181,21 +200,36 @@ impl Journal {
                 recording.files().last().map_or("", String::as_str)
             );
         }
-        let room = match recovered.room {
+        match recovered.room {
             RecoveredRoom::Open(form) => {
                 let criteria = recording.host().to_vec();
-                Some(Recovering { form, about, position, criteria, shard })
+                rooms.open.push(Recovering { form, about, position, criteria, shard });
             }
             RecoveredRoom::Ending(save) => {
                 let (store, runtime) =
                     store.ok_or_else(|| format!("{named} was ending, and there is no store"))?;
-                save_now(store, runtime, &about, save)
-                    .map_err(|error| format!("{named} was ending, and can't be saved: {error}"))?;
-                None
+                match save_now(store, runtime, &about, save.clone()) {
+                    Ok(()) => {}
+                    Err(error) if is_temporary(&error) => {
+                        log::warn!(
+                            "{named} was ending, and can't be saved now; it is tried again, and \
+                             its key is busy until then: {error}"
+                        );
+                        let id = RoomId::parse(&about.room_id)
+                            .ok_or_else(|| format!("{named} has an id that is not one"))?;
+                        let (key, saves) = (about.key.unwrap_or_default(), recovered.saves);
+                        let (room_type, recording) = (room_type.clone(), recording.clone());
+                        let ending = Ending { id, room_type, key, recording, save, saves };
+                        rooms.ending.push(ending);
+                    }
+                    Err(error) => {
+                        return Err(format!("{named} was ending, and can't be saved: {error}"));
+                    }
+                }
             }
-            RecoveredRoom::Ended => None,
-        };
-        Ok((room, inputs))
+            RecoveredRoom::Ended => {}
+        }
+        Ok(inputs)
     }
 
     /// The files of an incarnation, by shard, in their order. Others do not count.
@@ -261,15 +295,10 @@ fn is_stale(
     named: &str,
 ) -> Result<bool, String> {
     let key = about.key.as_deref().unwrap_or_default();
-    let loaded = runtime.block_on(async {
-        timeout(LOAD_WAIT, store.load(&about.room_type, key)).await.unwrap_or_else(|_| {
-            let text = format!("it did not answer within {LOAD_WAIT:?}");
-            Err(StoreError::new(StoreErrorKind::Away, text))
-        })
-    });
+    let loaded = runtime.block_on(in_time(store.load(&about.room_type, key)));
     match loaded {
         Ok(loaded) => Ok(loaded.is_some_and(|loaded| saves.lacks(&loaded.bytes))),
-        Err(error) if matches!(error.kind(), StoreErrorKind::Away | StoreErrorKind::Busy) => {
+        Err(error) if is_temporary(&error) => {
             log::warn!(
                 "{named} goes on from the journal, but its save can't be read now, so whether that \
                  is newer is not known: {error}"
@@ -288,12 +317,24 @@ fn save_now(
     save: Vec<u8>,
 ) -> Result<(), StoreError> {
     let key = about.key.as_deref().unwrap_or_default();
-    runtime.block_on(async {
+    runtime.block_on(in_time(async {
         let opened = store.open(&about.room_type, key).await?;
-        store.save_and_wait(&about.room_type, key, opened.fence, save).await?;
+        let saved = store.save_and_wait(&about.room_type, key, opened.fence, save).await;
         store.close(&about.room_type, key, opened.fence);
-        Ok(())
+        saved
+    }))
+}
+
+/// The answer of the store, or an error if it takes too long.
+async fn in_time<T>(answer: impl Future<Output = Result<T, StoreError>>) -> Result<T, StoreError> {
+    timeout(STORE_WAIT, answer).await.unwrap_or_else(|_| {
+        let text = format!("it did not answer within {STORE_WAIT:?}");
+        Err(StoreError::new(StoreErrorKind::Away, text))
     })
+}
+
+fn is_temporary(error: &StoreError) -> bool {
+    matches!(error.kind(), StoreErrorKind::Away | StoreErrorKind::Busy)
 }
 
 /// The log message for rooms that continue.

@@ -77,12 +77,13 @@ fn start_as(mut server: Server, mut successor: Option<&mut Successor>) -> io::Re
     let (mut to_open, mut store) = (server.store.take(), None);
     let journal =
         Journal::open(&server.config.journal, &server.room_types, shards, successor.is_some())?;
-    let mut inherited = Inherited::default();
+    let (mut inherited, mut ending) = (Inherited::default(), Vec::new());
     if successor.is_none() {
         store = open_store(to_open.take())?;
         if let Some(journal) = &journal {
             let rooms = journal.recover(&server.room_types, store.as_ref())?;
-            (accepted, inherited) = Inherited::recovered(rooms, &server.room_types)?;
+            ending = rooms.ending;
+            (accepted, inherited) = Inherited::recovered(rooms.open, &server.room_types)?;
         }
     }
     for open in std::mem::take(&mut server.opens) {
@@ -169,6 +170,9 @@ fn start_as(mut server: Server, mut successor: Option<&mut Successor>) -> io::Re
         let thawed = inherited.thaw(shared.clock.now(), &node, &mut made);
         open.listeners.pass_on(thawed.map_err(io::Error::other)?);
         ended("thaw");
+    }
+    if let Some(shard) = made.first_mut() {
+        shard.save_later(ending);
     }
     if let Some(successor) = &mut successor {
         successor.hold()?;

@@ -17,11 +17,11 @@ use std::time::Duration;
 #[cfg(test)]
 use playfield_room::recording::BlockKind;
 use playfield_room::recording::{About, Recorder};
-use playfield_room::{AnyRoom, RoomType};
+use playfield_room::{AnyRoom, RoomType, Store, Unsaved};
 
 pub(crate) use self::notes::LateRoom;
 use self::notes::{Notes, RoomNotes};
-use crate::journal::{Journal, Progress, is_journaled};
+use crate::journal::{Ending, Journal, Progress, is_journaled};
 use crate::room_id::RoomId;
 use crate::shard::mail::ShardMail;
 
@@ -198,6 +198,25 @@ impl Journaled {
         let every = Duration::from_secs(room_type.settings.persist_s.into());
         let stalled = Arc::clone(&self.is_stalled);
         Box::new(Recorder::journal(room, Box::new(files), every, stalled))
+    }
+
+    /// Takes a room that was ending when its process ended, and saves it when the store accepts it.
+    pub(in crate::shard) fn save_later(&mut self, room: Ending, store: Arc<dyn Store>) {
+        let Ending { id, room_type, key, recording, save, saves } = room;
+        let number = self.next_room;
+        self.next_room += 1;
+        recording.carry(|kind, content| self.notes().put(number, kind, content));
+        self.journal.note_unsaved(&room_type.name, &key);
+        let room = Unsaved::recovered(store, room_type.name.clone(), &key, save, saves);
+        self.journal.save_later(LateRoom {
+            room: Box::new(room),
+            id,
+            room_type,
+            until: None,
+            reads: 0,
+            number,
+            notes: Arc::clone(&self.notes),
+        });
     }
 
     /// Returns whether the last state of a room with this key is only in the journal.

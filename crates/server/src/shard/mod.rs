@@ -58,6 +58,7 @@ use playfield_wire::ErrorCode;
 use crate::addresses::Tally;
 use crate::background::Background;
 use crate::entropy::Entropy;
+use crate::journal::Ending;
 use crate::node::Node;
 use crate::pulse::Watch;
 use crate::service::Closed;
@@ -171,6 +172,15 @@ impl Shard {
     pub(crate) fn with_journal(mut self, journaled: Journaled) -> Self {
         self.outbound.add_journal(journaled);
         self
+    }
+
+    /// Takes rooms that were ending when their process ended, to be saved once the store is back.
+    /// Until then, they are in the journal of this process.
+    pub(crate) fn save_later(&mut self, rooms: Vec<Ending>) {
+        let (store, journaled) = (self.env.node.store.lend(), &mut self.outbound.journaled);
+        if let (Some(store), Some(journaled)) = (store, journaled) {
+            rooms.into_iter().for_each(|room| journaled.save_later(room, Arc::clone(&store)));
+        }
     }
 
     /// A turn begins. `now` is the time since the node started, and never goes back.

@@ -1,11 +1,11 @@
 //! The state of a room that ended without being saved, or failed, to be saved later.
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
-use super::{Owned, Saving};
-use crate::StoreError;
+use super::{Owned, Saves, Saving};
 use crate::copies::keep_copy;
+use crate::{Store, StoreError, StoreErrorKind};
 
 /// A room that ended while its store was unavailable, or failed. The room's save stays open until
 /// this is dropped.
@@ -13,11 +13,27 @@ pub struct Unsaved {
     owned: Arc<Owned>,
     /// The last state; `None` of a room that failed, whose state can't be trusted.
     save: Option<Vec<u8>>,
+    /// The saves that the store may have, if the room was ending when its process ended.
+    known: Option<Saves>,
 }
 
 impl Unsaved {
     pub(super) fn of(saving: &Saving, save: Option<Vec<u8>>) -> Self {
-        Self { owned: Arc::clone(&saving.owned), save }
+        Self { owned: Arc::clone(&saving.owned), save, known: None }
+    }
+
+    /// A room that was ending when its process ended, with its last state, and the saves that the
+    /// store may have if nobody else has saved it since.
+    #[must_use]
+    pub fn recovered(
+        store: Arc<dyn Store>,
+        room_type: String,
+        key: &str,
+        save: Vec<u8>,
+        known: Saves,
+    ) -> Self {
+        let owned = Owned { store, room_type, key: key.into(), fence: OnceLock::new() };
+        Self { owned: Arc::new(owned), save: Some(save), known: Some(known) }
     }
 
     /// The room's type.
@@ -55,8 +71,8 @@ impl Unsaved {
     /// Tries to save it, if its state is known.
     ///
     /// # Errors
-    /// Errors of the store: [`Fenced`](crate::StoreErrorKind::Fenced) if the save was opened
-    /// elsewhere since, so that this state is outdated.
+    /// Errors of the store: [`Fenced`](StoreErrorKind::Fenced) if the save was opened elsewhere
+    /// since, so that this state is outdated.
     pub async fn save(&self) -> Result<(), StoreError> {
         let Some(save) = &self.save else { return Ok(()) };
         let Owned { store, room_type, key, fence } = &*self.owned;
@@ -64,7 +80,13 @@ impl Unsaved {
             Some(fence) => *fence,
             None => {
                 let opened = store.open(room_type, key).await?;
-                *fence.get_or_init(|| opened.fence)
+                let fence = *fence.get_or_init(|| opened.fence);
+                let last = opened.save.map(|save| save.bytes).filter(|last| last != save);
+                if last.is_some_and(|last| self.known.as_ref().is_some_and(|it| it.lacks(&last))) {
+                    let text = "the store has a newer save, which the room's journal does not know";
+                    return Err(StoreError::new(StoreErrorKind::Fenced, text));
+                }
+                fence
             }
         };
         store.save_and_wait(room_type, key, fence, save.clone()).await

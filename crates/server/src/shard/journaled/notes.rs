@@ -68,8 +68,8 @@ pub(crate) struct LateRoom {
     pub(crate) until: Option<u64>,
     /// The number of reads of its journal for that state.
     pub(crate) reads: u32,
-    number: u64,
-    notes: Arc<Mutex<Notes>>,
+    pub(super) number: u64,
+    pub(super) notes: Arc<Mutex<Notes>>,
 }
 
 impl LateRoom {
