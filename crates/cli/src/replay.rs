@@ -2,12 +2,15 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
-use std::fs;
-use std::io::{self, Write};
+use std::fs::{self, File};
+use std::io::{self, Read as _, Write};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use playfield_room::recording::{About, Journal, JournalPart, Moment, Recording, Replay, Summary};
+use playfield_room::recording::{
+    About, Glance, Journal, JournalPart, Moment, ReadLimit, Recording, RecordingError, Replay,
+    Summary,
+};
 use playfield_server::Server;
 
 use crate::options::{Failure, Setter, Usage, describe, read, set};
@@ -19,6 +22,7 @@ struct Given {
     to: Option<Moment>,
     room: Option<String>,
     verifies: bool,
+    limit: ReadLimit,
 }
 
 const OPTIONS: &[Setter<Given>] = &[
@@ -44,6 +48,13 @@ const OPTIONS: &[Setter<Given>] = &[
 differs, and name the first inputs after which it does",
         |to, _| set(&mut to.verifies, Ok(true)),
     ),
+    Setter::new(
+        "max-bytes",
+        "N",
+        "the most bytes of the recording, which is read into memory, and twice as many when it is
+inflated (default 268435456)",
+        |to, given| set(&mut to.limit.bytes, given.within(1..=1 << 50)),
+    ),
 ];
 
 impl Given {
@@ -58,7 +69,7 @@ impl Given {
 pub(crate) fn help(program: &str) -> String {
     format!(
         "\
-Usage: {program} replay FILE [--room KEY] [--to TICK | --to-input N] [--verify]
+Usage: {program} replay FILE [--room KEY] [--to TICK | --to-input N] [--verify] [--max-bytes N]
 
 Runs a recorded room again in this build, and prints its state as JSON. Recordings are in the folder
 `recordings.folder` of a node: of rooms that failed or whose handlers returned
@@ -87,7 +98,7 @@ pub(crate) fn run(
     if !read(parser, OPTIONS, &mut given, word)? {
         return Ok(out.write_all(help(program).as_bytes())?);
     }
-    let Given { file, to, room, verifies } = given;
+    let Given { file, to, room, verifies, limit } = given;
     let file = file.ok_or_else(|| Usage("replay needs the file of a recording".to_owned()))?;
     if verifies && to.is_some() {
         return Err(Usage("--to and --verify: give one of them".to_owned()).into());
@@ -95,7 +106,7 @@ pub(crate) fn run(
     let failed = |error: &dyn std::fmt::Display| -> Failure {
         io::Error::other(format!("{}: {error}", file.display())).into()
     };
-    let recording = recording(&file, room.as_deref()).map_err(|why| failed(&why))?;
+    let recording = recording(&file, room.as_deref(), limit).map_err(|why| failed(&why))?;
     let about = recording.about();
     let server = make()?;
     let room_type = server.find_room_type(&about.room_type).ok_or_else(|| {
@@ -162,15 +173,29 @@ fn hashes(count: u64) -> String {
 }
 
 /// The recording in a file, or a room of a journal, given by a file or the folder.
-fn recording(path: &Path, room: Option<&str>) -> Result<Recording, String> {
+fn recording(path: &Path, room: Option<&str>, limit: ReadLimit) -> Result<Recording, String> {
     let text = |error: io::Error| error.to_string();
     if path.is_dir() {
-        return journaled(&series(path).map_err(text)?, room);
+        return journaled(&series(path).map_err(text)?, room, limit);
     }
-    let bytes = fs::read(path).map_err(text)?;
-    match Journal::is_journal(&bytes) {
-        true => journaled(&[vec![path.to_owned()]], room),
-        false => Recording::read(&bytes).map_err(|error| error.to_string()),
+    let (opened, mut first) = (File::open(path).map_err(text)?, Vec::new());
+    opened.take(Glance::BYTES as u64).read_to_end(&mut first).map_err(text)?;
+    if Journal::is_journal(&first) {
+        return journaled(&[vec![path.to_owned()]], room, limit);
+    }
+    Recording::open(path, limit).map(|(recording, _)| recording).map_err(|error| refusal(&error))
+}
+
+/// The reason why a recording can't be read, and what to do if it is too large.
+fn refusal(error: &RecordingError) -> String {
+    match error {
+        RecordingError::TooLong { bytes, .. } => {
+            format!("{error}: if there is the memory for it, give --max-bytes {bytes}")
+        }
+        RecordingError::TooLarge { limit, .. } => {
+            format!("{error}: if there is the memory for it, give --max-bytes {limit}, or more")
+        }
+        error => error.to_string(),
     }
 }
 
@@ -201,10 +226,14 @@ fn series(folder: &Path) -> io::Result<Vec<Vec<PathBuf>>> {
 }
 
 /// Finds a room in these journal files by its key or id, in its latest form.
-fn journaled(series: &[Vec<PathBuf>], room: Option<&str>) -> Result<Recording, String> {
+fn journaled(
+    series: &[Vec<PathBuf>],
+    room: Option<&str>,
+    limit: ReadLimit,
+) -> Result<Recording, String> {
     let (mut found, mut names) = (BTreeMap::new(), Vec::new());
     for paths in series {
-        let journal = part(paths, JournalPart::List)?;
+        let journal = part(paths, JournalPart::List, limit)?;
         for (_, of) in journal.rooms() {
             let About { room_id, key, .. } = of.about();
             names.push(key.clone().unwrap_or_else(|| room_id.clone()));
@@ -219,9 +248,13 @@ fn journaled(series: &[Vec<PathBuf>], room: Option<&str>) -> Result<Recording, S
     let is_one = found.keys().all(|(_, id)| found.keys().next().is_some_and(|(_, of)| of == id));
     match (found.pop_last(), room) {
         (Some(((_, id), paths)), _) if room.is_some() || is_one => {
-            let journal = part(paths, JournalPart::Room(&id, u64::MAX))?;
+            let journal = part(paths, JournalPart::Room(&id, limit.bytes), limit)?;
             let last = journal.rooms().last().map(|(_, of)| of.clone());
-            last.ok_or_else(|| format!("the room {id} is gone from the journal meanwhile"))
+            let last =
+                last.ok_or_else(|| format!("the room {id} is gone from the journal meanwhile"))?;
+            let fits = limit.check(last.bytes());
+            fits.map_err(|error| format!("room {id}: {}", refusal(&error)))?;
+            Ok(last)
         }
         (Some(_), _) => Err(format!("it is a journal: give one of its rooms with --room: {names}")),
         (None, _) if names.is_empty() => {
@@ -235,11 +268,12 @@ fn journaled(series: &[Vec<PathBuf>], room: Option<&str>) -> Result<Recording, S
 }
 
 /// Reads a part of a journal, file by file.
-fn part(paths: &[PathBuf], part: JournalPart<'_>) -> Result<Journal, String> {
+fn part(paths: &[PathBuf], part: JournalPart<'_>, limit: ReadLimit) -> Result<Journal, String> {
     let mut failed = None;
     let files = paths.iter().filter_map(|path| {
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        let read = fs::read(path).map_err(|error| failed.insert(format!("{name}: {error}")));
+        let read = limit.read(path);
+        let read = read.map_err(|error| failed.insert(format!("{name}: {}", refusal(&error))));
         Some((name, read.ok()?))
     });
     let journal = Journal::read_part(files, part);
@@ -268,7 +302,67 @@ fn report(recording: &Recording, summary: &Summary, out: &mut dyn Write) -> io::
 
 #[cfg(test)]
 mod tests {
-    use super::hashes;
+    use std::fs;
+
+    use playfield_room::recording::{
+        About, BlockKind, BlockWriter, HEAD, ReadLimit, RecordingWriter, Segment, SegmentWriter,
+        put_section,
+    };
+
+    use super::{hashes, recording};
+
+    const LIMIT: ReadLimit = ReadLimit { bytes: 100_000 };
+
+    /// The error for a file with these bytes.
+    fn refused(name: &str, bytes: &[u8]) -> String {
+        let name = format!("playfield-replay-{}-{name}", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        fs::write(&path, bytes).unwrap();
+        let refused = recording(&path, Some("room"), LIMIT).unwrap_err();
+        fs::remove_file(path).unwrap();
+        refused
+    }
+
+    #[test]
+    fn a_recording_that_is_too_large_is_refused_by_its_size() {
+        let mut file = Vec::new();
+        let mut writer = RecordingWriter::begin(&About::default(), &mut file);
+        for _ in 0..4 {
+            writer.block(BlockKind::Inputs, &vec![0; 100_000], &mut file);
+        }
+        assert!(file.len() < 2_000, "{} bytes", file.len());
+        let why = refused("inflated", &file);
+        assert!(why.contains("more than 200000 bytes when it is inflated"), "{why}");
+        assert!(why.ends_with("give --max-bytes 200000, or more"), "{why}");
+        file.resize(100_001, 0);
+        let why = refused("long", &file);
+        assert!(
+            why.starts_with("the recording has 100001 bytes, and 100000 is the limit"),
+            "{why}"
+        );
+        assert!(why.ends_with("give --max-bytes 100001"), "{why}");
+    }
+
+    #[test]
+    fn a_room_of_a_journal_that_is_too_large_is_refused_by_its_size() {
+        let about = About { room_id: "room".into(), ..About::default() };
+        let mut sections = Vec::new();
+        put_section(0, BlockKind::About, &about.encode(), &mut sections);
+        // At the first input.
+        put_section(0, BlockKind::Keyframe, &[0; 100_000], &mut sections);
+        put_section(0, BlockKind::Gap, &[0; 100_000], &mut sections);
+        let mut file = Vec::new();
+        SegmentWriter::begin(&Segment::default(), &mut file);
+        // No journal is deflated by its node.
+        let mut blocks = BlockWriter::default();
+        blocks.put(BlockKind::Segment as u8, &[0; 5], false, &mut Vec::new());
+        let content = [&[0][..], &sections].concat();
+        blocks.put(BlockKind::Rooms as u8, &content, true, &mut file);
+        assert!(file.starts_with(HEAD) && file.len() < 2_000, "{} bytes", file.len());
+        let why = refused("journal", &file);
+        assert!(why.starts_with("room room: the recording has 200"), "{why}");
+        assert!(why.contains("give --max-bytes 200"), "{why}");
+    }
 
     #[test]
     fn one_hash_is_not_several() {

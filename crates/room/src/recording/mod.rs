@@ -59,7 +59,7 @@ pub use self::glance::Glance;
 pub use self::input::{Answer, Cursor, Entry, Input};
 pub use self::journal::{Journal, JournalFault, JournalPart, Segment, SegmentWriter, put_section};
 pub use self::message::{RECORDED_PAYLOAD_BYTES_MAX, Recorded, RecordedKind};
-pub use self::read::{End, Recording, RecordingError};
+pub use self::read::{End, ReadLimit, Recording, RecordingError};
 pub use self::recorder::Recorder;
 pub use self::recover::{RecoverError, Recovered, RecoveredRoom, recover, recover_save};
 pub use self::replay::{Difference, Replay, ReplayError, Step, Summary};

@@ -1,11 +1,13 @@
 //! A recording, read from a file.
 
 mod error;
+mod limit;
 
 use playfield_wire::DecodeError;
 use playfield_wire::reader::Reader;
 
 pub use error::RecordingError;
+pub use limit::ReadLimit;
 
 use super::coding::Coded;
 use super::{
@@ -182,10 +184,7 @@ impl Recording {
     }
 
     /// Reads the bytes of a file whose inflated size is limited: a small file may need much memory.
-    ///
-    /// # Errors
-    /// The same, or [`RecordingError::TooLarge`].
-    pub fn read_within(bytes: &[u8], limit: usize) -> Result<Self, RecordingError> {
+    fn read_within(bytes: &[u8], limit: usize) -> Result<Self, RecordingError> {
         check_head(bytes)?;
         let mut this = Self::default();
         let mut has_about = false;

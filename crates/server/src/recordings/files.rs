@@ -5,18 +5,12 @@ use std::io::{self, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use playfield_room::recording::{Glance, Recording, RecordingError};
+use playfield_room::recording::{Glance, ReadLimit, Recording, RecordingError};
 use playfield_room::{Error, Result};
 use playfield_wire::{ErrorCode, excerpt};
 
 use super::ENDING;
 use super::journals::{Journals, Series};
-
-/// The longest recording that a node plays, in bytes of its file, which is read into memory.
-pub(super) const PLAYED_BYTES_MAX: u64 = 256 << 20;
-
-/// The limit on its inflated size, in bytes.
-const INFLATED_BYTES_MAX: usize = 512 << 20;
 
 /// A recording of a room: its file, and the room's id.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -132,20 +126,20 @@ impl Files {
     /// `room_not_found` if there is no such file, or it is of another room; `bad_payload` if it
     /// can't be read.
     pub(crate) fn read(&self, source: &RecordingSource) -> Result<(Recording, u64)> {
-        self.read_within(source, INFLATED_BYTES_MAX)
+        self.read_within(source, ReadLimit::default())
     }
 
-    /// Reads a recording whose inflated size is at most this many bytes.
+    /// Reads a recording, up to a limit.
     pub(super) fn read_within(
         &self,
         source: &RecordingSource,
-        limit: usize,
+        limit: ReadLimit,
     ) -> Result<(Recording, u64)> {
         let RecordingSource { file, room } = source;
         if let Some(journals) = self.journals()
             && let Some(series) = Series::named(file)
         {
-            return journals.read(series, room);
+            return journals.read(series, room, limit);
         }
         let not_found = |why: &str| {
             let text = format!("the recording {:?} {why}", excerpt(file, 100));
@@ -160,34 +154,30 @@ impl Files {
         let Some(path) = path.filter(is_file) else {
             return Err(not_found("is not in the folder of recordings"));
         };
-        let unreadable = |error: &dyn std::fmt::Display| {
-            Error::new(ErrorCode::BadPayload, format!("{file}: {error}"))
-        };
-        let mut bytes = Vec::new();
-        let opened = File::open(&path).map_err(|error| unreadable(&error))?;
-        let length = opened.metadata().map_err(|error| unreadable(&error))?.len();
-        if length > PLAYED_BYTES_MAX {
-            let text = format!(
-                "it has {length} bytes; the node plays recordings of up to {PLAYED_BYTES_MAX}. The \
-                 command `replay {file}` runs it"
-            );
-            return Err(unreadable(&text));
-        }
-        // The file may still grow.
-        let read = opened.take(PLAYED_BYTES_MAX).read_to_end(&mut bytes);
-        read.map_err(|error| unreadable(&error))?;
-        let recording = Recording::read_within(&bytes, limit);
-        let recording = recording.map_err(|error| match error {
-            RecordingError::TooLarge { limit, .. } => unreadable(&format!(
-                "it has {length} bytes, and more than {limit} when it is inflated, which is the \
-                 most that the node plays. The command `replay {file}` runs it"
-            )),
-            error => unreadable(&error),
-        })?;
+        let opened = Recording::open(&path, limit).map_err(|error| {
+            let why = refusal(&error, &format!("replay {file}"));
+            Error::new(ErrorCode::BadPayload, format!("{file}: {why}"))
+        });
+        let (recording, bytes) = opened?;
         if recording.about().room_id != *room {
             return Err(not_found(&format!("is not of the room {:?}", excerpt(room, 64))));
         }
-        Ok((recording, bytes.len() as u64))
+        Ok((recording, bytes))
+    }
+}
+
+/// The reason why a recording is not played, and the command that runs one that is too large.
+pub(super) fn refusal(error: &RecordingError, replay: &str) -> String {
+    match error {
+        RecordingError::TooLong { bytes, limit } => format!(
+            "it has {bytes} bytes; the node plays recordings of up to {limit}. The command \
+             `{replay} --max-bytes {bytes}` runs it"
+        ),
+        RecordingError::TooLarge { limit, .. } => format!(
+            "it has more than {limit} bytes when it is inflated, which is the most that the node \
+             plays. The command `{replay} --max-bytes {limit}`, or more, runs it"
+        ),
+        error => error.to_string(),
     }
 }
 

@@ -7,11 +7,11 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use playfield_room::recording::{Journal, JournalPart, Recording};
+use playfield_room::recording::{Journal, JournalPart, ReadLimit, Recording};
 use playfield_room::{Error, Result};
 use playfield_wire::{ErrorCode, excerpt};
 
-use super::files::{Listed, PLAYED_BYTES_MAX};
+use super::files::{Listed, refusal};
 use crate::journal::{ENDING, KEPT, parts};
 
 /// The files of a shard's journal: the number of their process, and that of the shard.
@@ -63,22 +63,24 @@ impl Journals<'_> {
     }
 
     /// Reads a room, and the bytes that it has in the journal.
-    pub(super) fn read(&self, series: Series, room: &str) -> Result<(Recording, u64)> {
+    pub(super) fn read(
+        &self,
+        series: Series,
+        room: &str,
+        limit: ReadLimit,
+    ) -> Result<(Recording, u64)> {
         let paths = self.series()?.remove(&series).unwrap_or_default();
-        let journal = self.part(&paths, JournalPart::Room(room, PLAYED_BYTES_MAX))?;
+        let journal = self.part(&paths, JournalPart::Room(room, limit.bytes))?;
         let Some((_, recording)) = journal.rooms().last() else {
             let room = excerpt(room, 64);
             let text = format!("the journal {series} has nothing of the room {room:?} any more");
             return Err(Error::new(ErrorCode::RoomNotFound, text));
         };
         let bytes = recording.bytes();
-        if bytes > PLAYED_BYTES_MAX {
-            let text = format!(
-                "{series}: room {room:?} has {bytes} bytes; at most {PLAYED_BYTES_MAX} are played \
-                 here. The command `replay FILE --room {room}` runs it from one of the files"
-            );
-            return Err(Error::new(ErrorCode::BadPayload, text));
-        }
+        limit.check(bytes).map_err(|error| {
+            let why = refusal(&error, &format!("replay FOLDER --room {room}"));
+            Error::new(ErrorCode::BadPayload, format!("{series}: room {room:?}: {why}"))
+        })?;
         Ok((recording.clone(), bytes))
     }
 
@@ -86,7 +88,7 @@ impl Journals<'_> {
     pub(crate) fn find(&self, incarnation: u64, room: &str) -> Result<Option<Recording>> {
         for (Series(of, shard), _) in self.series()? {
             if of == incarnation {
-                match self.read(Series(of, shard), room) {
+                match self.read(Series(of, shard), room, ReadLimit::default()) {
                     Ok((recording, _)) => return Ok(Some(recording)),
                     Err(error) if error.code() == ErrorCode::RoomNotFound => {}
                     Err(error) => return Err(error),

@@ -3,12 +3,11 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use playfield_room::recording::{
-    About, BlockKind, Blocks, Files, HEAD, Recording, RecordingWriter, Why,
+    About, BlockKind, Blocks, Files, HEAD, ReadLimit, Recording, RecordingWriter, Why,
 };
 use playfield_room::{AnyRoom, Birth, Creator, KeyOrigin, Record, Room, RoomType, room};
 use playfield_state::{Format, State};
 
-use super::files::PLAYED_BYTES_MAX;
 use super::writer::FILES_OPEN_MAX;
 use super::{
     QUEUE_BYTES_MAX, QUEUE_MAX, Queue, RecordingFiles, RecordingSource, Recordings, RoomFiles,
@@ -224,7 +223,7 @@ fn thousands_of_rooms_are_recorded_at_once_and_none_is_lost() {
 
 #[test]
 fn a_small_file_that_is_large_when_inflated_is_refused_by_its_size() {
-    const LIMIT: usize = 3 << 20;
+    const LIMIT: ReadLimit = ReadLimit { bytes: 3 << 19 };
     let folder = Folder::new("inflated");
     let mut file = Vec::new();
     let mut writer = RecordingWriter::begin(&About::default(), &mut file);
@@ -237,11 +236,12 @@ fn a_small_file_that_is_large_when_inflated_is_refused_by_its_size() {
     let files = RecordingFiles { folder: Some(folder.0.clone()), journal: None };
     let source = RecordingSource { file: "small-1.rec".into(), room: "room".into() };
     let why = files.read_within(&source, LIMIT).unwrap_err().text().to_owned();
-    for part in ["small-1.rec", &file.len().to_string(), &LIMIT.to_string(), "`replay"] {
+    for part in ["small-1.rec", "3145728 bytes when it is inflated", "`replay small-1.rec --max"] {
         assert!(why.contains(part), "{part} is missing in: {why}");
     }
-    let why = files.read_within(&source, 2 * LIMIT).unwrap_err().text().to_owned();
-    assert!(!why.contains(&(2 * LIMIT).to_string()), "{why}");
+    let twice = ReadLimit { bytes: 2 * LIMIT.bytes };
+    let why = files.read_within(&source, twice).unwrap_err().text().to_owned();
+    assert!(!why.contains("inflated"), "{why}");
 }
 
 #[test]
@@ -253,14 +253,15 @@ fn a_file_that_is_too_long_to_be_played_is_listed_and_refused_by_its_size() {
         std::thread::yield_now();
     }
     let path = folder.files().remove(0);
-    let bytes = PLAYED_BYTES_MAX + 1;
+    let limit = ReadLimit::default().bytes;
+    let bytes = limit + 1;
     std::fs::OpenOptions::new().write(true).open(&path).unwrap().set_len(bytes).unwrap();
     let files = RecordingFiles { folder: Some(folder.0.clone()), journal: None };
     let (count, listed) = files.list("", 0, 10).unwrap();
     assert_eq!((count, listed[0].bytes), (1, bytes));
     let source = RecordingSource { file: listed[0].file.clone(), room: "room".into() };
     let why = files.read(&source).unwrap_err().text().to_owned();
-    for part in [&source.file, &bytes.to_string(), &PLAYED_BYTES_MAX.to_string(), "`replay"] {
+    for part in [&source.file, &bytes.to_string(), &limit.to_string(), "`replay", "--max-bytes"] {
         assert!(why.contains(part), "{part} is missing in: {why}");
     }
 }

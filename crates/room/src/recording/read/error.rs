@@ -28,7 +28,19 @@ pub enum RecordingError {
     },
     /// The recording ends before its first keyframe, so it has nothing of the room.
     Empty,
-    /// The recording exceeds the reader's size limit.
+    /// The file can't be read.
+    File {
+        /// The reason.
+        why: String,
+    },
+    /// The file exceeds the reader's [limit](super::ReadLimit).
+    TooLong {
+        /// Its bytes.
+        bytes: u64,
+        /// The limit, in bytes.
+        limit: u64,
+    },
+    /// The recording exceeds the reader's limit when it is inflated.
     TooLarge {
         /// The limit on the inflated size, in bytes.
         limit: usize,
@@ -55,6 +67,10 @@ impl fmt::Display for RecordingError {
                 write!(f, "block {block}, at byte {at}, is not valid: {why}")
             }
             Self::Empty => f.write_str("the recording ends before the first keyframe of the room"),
+            Self::File { why } => f.write_str(why),
+            Self::TooLong { bytes, limit } => {
+                write!(f, "the recording has {bytes} bytes, and {limit} is the limit")
+            }
             Self::TooLarge { limit, block, at } => write!(
                 f,
                 "the recording has more than {limit} bytes when it is inflated: block {block}, at \
