@@ -106,6 +106,8 @@ export interface RecordingFile {
   file: string;
   bytes: number;
   changed_ms: number;
+  /** Why the node does not play it, and what does. */
+  too_large: string | null;
   error?: string;
   room?: string;
   type?: string;

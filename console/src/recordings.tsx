@@ -94,9 +94,15 @@ function Row({ of }: { of: api.RecordingFile }) {
   return (
     <tr>
       <th scope="row">
-        <a href={recordingLink(file, room)}>
-          <bdi>{of.type}</bdi> {room}
-        </a>{" "}
+        {of.too_large === null ? (
+          <a href={recordingLink(file, room)}>
+            <bdi>{of.type}</bdi> {room}
+          </a>
+        ) : (
+          <>
+            <bdi>{of.type}</bdi> {room}
+          </>
+        )}{" "}
         {of.key != null && (
           <bdi class="long dim" title={of.key}>
             {of.key}
@@ -109,7 +115,10 @@ function Row({ of }: { of: api.RecordingFile }) {
       <td>
         <bdi>{of.why?.slice(0, 200)}</bdi>
       </td>
-      <td>{of.end ?? <span class="dim">none yet, or it was cut</span>}</td>
+      <td>
+        {of.end ?? <span class="dim">none yet, or it was cut</span>}
+        {of.too_large !== null && <p class="bad">Not shown here: {of.too_large}</p>}
+      </td>
     </tr>
   );
 }

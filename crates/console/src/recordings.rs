@@ -140,6 +140,7 @@ fn file(of: &RecordingFile) -> Value {
         "file": of.file,
         "bytes": of.bytes,
         "changed_ms": of.changed.as_millis() as u64,
+        "too_large": of.too_large,
     });
     match &of.glance {
         Ok(glance) => {

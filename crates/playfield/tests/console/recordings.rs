@@ -323,12 +323,16 @@ fn a_recording_that_is_not_there_or_damaged_is_refused_in_one_sentence() {
     write("cut.rec", &bytes[..bytes.len() - 10]);
     write("no.rec", b"no");
     write("other.txt", &bytes);
+    write("long.rec", &bytes);
+    let long = fs::OpenOptions::new().write(true).open(node.folder.join("long.rec")).unwrap();
+    long.set_len((256 << 20) + 1).unwrap();
     fs::create_dir(node.folder.join("folder.rec")).unwrap();
     #[cfg(unix)]
     std::os::unix::fs::symlink(&path, node.folder.join("link.rec")).unwrap();
     for (name, status, why) in [
         ("begin.rec", 400, "begin.rec: block 0, at byte 8, is damaged"),
         ("no.rec", 400, "do not begin with"),
+        ("long.rec", 400, "`replay long.rec --max-bytes 268435457` runs it"),
         ("none.rec", 404, "is not in the folder"),
         ("folder.rec", 404, "is not in the folder"),
         ("link.rec", 404, "is not in the folder"),
@@ -349,13 +353,16 @@ fn a_recording_that_is_not_there_or_damaged_is_refused_in_one_sentence() {
     }
     assert_eq!(node.get(&format!("recordings/{file}/elsewhere")).0, 404);
     let (_, list) = node.get("recordings");
-    assert_eq!(list["count"], json!(5), "{list}");
+    assert_eq!(list["count"], json!(6), "{list}");
     let entry = |name: &str| {
         let all = list["recordings"].as_array().unwrap();
         all.iter().find(|of| of["file"] == name).unwrap().clone()
     };
     assert_eq!((&entry(file)["room"], &entry(file)["type"]), (&json!(room), &json!("game")));
     assert!(entry(file)["length_ms"].as_u64() > Some(100), "{list}");
+    let too_large = entry("long.rec")["too_large"].as_str().unwrap().to_owned();
+    assert!(too_large.contains("`replay long.rec --max-bytes 268435457` runs it"), "{list}");
+    assert!(entry(file)["too_large"].is_null(), "{list}");
     assert!(entry("no.rec")["error"].is_string() && entry("cut.rec")["end"].is_null());
     for (rest, status) in [
         ("/frames", 400),

@@ -34,6 +34,8 @@ pub struct RecordingFile {
     pub changed: Duration,
     /// The facts about the room, or why the file can't be read.
     pub glance: Result<Glance, String>,
+    /// The reason why the node does not play it, if it is too large, and the command that does.
+    pub too_large: Option<String>,
 }
 
 /// The folders of recordings and of the journal, to read from them. One of them is set.
@@ -67,7 +69,15 @@ impl Files {
         let listed = files.into_iter().skip(skip).take(limit);
         let listed = listed.map(|(changed, file, bytes, glance)| {
             let glance = glance.map_or_else(|| self.glance(&file, bytes), Ok);
-            RecordingFile { file, bytes, changed, glance }
+            let replay = match &glance {
+                Ok(Glance { about, .. }) if Series::named(&file).is_some() => {
+                    format!("replay FOLDER --room {}", about.room_id)
+                }
+                _ => format!("replay {file}"),
+            };
+            let fits = ReadLimit::default().check(bytes);
+            let too_large = fits.err().map(|error| refusal(&error, &replay));
+            RecordingFile { file, bytes, changed, glance, too_large }
         });
         Ok((count, listed.collect()))
     }

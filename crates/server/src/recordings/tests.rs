@@ -259,9 +259,11 @@ fn a_file_that_is_too_long_to_be_played_is_listed_and_refused_by_its_size() {
     let files = RecordingFiles { folder: Some(folder.0.clone()), journal: None };
     let (count, listed) = files.list("", 0, 10).unwrap();
     assert_eq!((count, listed[0].bytes), (1, bytes));
+    let too_large = listed[0].too_large.as_deref().expect("it says so");
     let source = RecordingSource { file: listed[0].file.clone(), room: "room".into() };
     let why = files.read(&source).unwrap_err().text().to_owned();
     for part in [&source.file, &bytes.to_string(), &limit.to_string(), "`replay", "--max-bytes"] {
         assert!(why.contains(part), "{part} is missing in: {why}");
+        assert!(too_large.contains(part), "{part} is missing in: {too_large}");
     }
 }
