@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use super::{Files, PATIENCE, World, bots};
+use super::{Files, PATIENCE, World, ask, bots};
 
 /// A file system with little space, while it is in scope.
 struct Small(PathBuf);
@@ -23,7 +23,27 @@ impl Small {
         mount.args(["-t", "tmpfs", "-o", &size, "tmpfs"]).arg(&path).stderr(Stdio::null());
         let mounted = mount.status();
         let this = Self(path);
-        mounted.is_ok_and(|status| status.success()).then_some(this)
+        let is_mounted = mounted.is_ok_and(|status| status.success());
+        if !is_mounted {
+            println!("no file system can be mounted here: left out");
+        }
+        is_mounted.then_some(this)
+    }
+
+    /// Has a node write its journal there.
+    fn settings(&self) -> String {
+        format!("journal.folder={}", self.0.join("journal").display())
+    }
+
+    /// Takes the rest of the space.
+    fn fill(&self) {
+        let mut file = std::fs::File::create(self.0.join("ballast")).unwrap();
+        while file.write_all(&[0; 512]).is_ok() {}
+    }
+
+    /// Gives it back.
+    fn empty(&self) {
+        std::fs::remove_file(self.0.join("ballast")).unwrap();
     }
 }
 
@@ -36,22 +56,13 @@ impl Drop for Small {
 
 #[test]
 fn nothing_is_answered_while_the_disk_is_full_and_all_goes_on_after_that() {
-    let Some(small) = Small::new("full", 1 << 20) else {
-        println!("no file system can be mounted here: left out");
-        return;
-    };
-    let files = Files::new("full");
-    let journal = small.0.join("journal");
-    let settings = format!("journal.folder={}", journal.display());
+    let Some(small) = Small::new("full", 1 << 20) else { return };
+    let (files, settings) = (Files::new("full"), small.settings());
     let world = Arc::new(World::default());
     let mut node = files.start_with(&settings).unwrap();
     let players = bots(&world, &node.url());
     world.wait(&players, 60);
-    // The rest of the disk is taken.
-    let ballast = small.0.join("ballast");
-    let mut file = std::fs::File::create(&ballast).unwrap();
-    while file.write_all(&[0; 512]).is_ok() {}
-    drop(file);
+    small.fill();
     // Only that which was written until then is answered.
     let by = Instant::now() + PATIENCE;
     let mut last = (world.answered.load(Ordering::Relaxed), Instant::now());
@@ -64,7 +75,47 @@ fn nothing_is_answered_while_the_disk_is_full_and_all_goes_on_after_that() {
         #[expect(clippy::disallowed_methods, reason = "the bots count without a signal")]
         std::thread::sleep(Duration::from_millis(20));
     }
-    std::fs::remove_file(&ballast).unwrap();
+    small.empty();
+    world.wait(&players, 60);
+    node.kill();
+    players.join().expect("nothing is lost");
+    let mut node = files.start_with(&settings).unwrap();
+    let players = bots(&world, &node.url());
+    world.wait(&players, 60);
+    world.is_over.store(true, Ordering::Relaxed);
+    players.join().expect("nothing is lost");
+    node.kill();
+}
+
+#[test]
+fn an_upgrade_is_refused_while_the_journal_stands_still_and_done_after_that() {
+    let Some(small) = Small::new("upgrade", 1 << 20) else { return };
+    let (files, settings) = (Files::new("full-upgrade"), small.settings());
+    let world = Arc::new(World { comes_back: Duration::from_secs(3), ..World::default() });
+    let mut node = files.start_with(&settings).unwrap();
+    let players = bots(&world, &node.url());
+    world.wait(&players, 60);
+    small.fill();
+    let refused = "the journal was not written within journal.wait";
+    // A last block may fit into the journal's file. Then the new process has no space for its own.
+    let by = Instant::now() + PATIENCE;
+    loop {
+        let answer = ask(&node.address, "POST /upgrade/node");
+        if answer.contains(refused) {
+            break;
+        }
+        assert!(answer.contains("failed ") && Instant::now() < by, "{answer}");
+    }
+    let answered = world.answered.load(Ordering::Relaxed);
+    let answer = ask(&node.address, "POST /upgrade/node");
+    assert!(answer.contains(refused), "{answer}");
+    assert_eq!(world.answered.load(Ordering::Relaxed), answered, "nothing can be answered");
+    small.empty();
+    // The rooms go on where they were, and then in the new process.
+    world.wait(&players, 60);
+    let answer = ask(&node.address, "POST /upgrade/node");
+    let pid = answer.rsplit_once("done ").and_then(|(_, pid)| pid.trim().parse().ok());
+    node.pid = pid.unwrap_or_else(|| panic!("{answer}"));
     world.wait(&players, 60);
     node.kill();
     players.join().expect("nothing is lost");
