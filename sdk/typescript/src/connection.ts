@@ -425,7 +425,8 @@ export function makeConnection(
     if (isWelcome && COUNTED.includes(type)) {
       unreadable = 0;
       hasProgress = true;
-      received += 1;
+      // Where the session is not kept, the node numbers only the schemas that nobody asked for.
+      if (token || (type === "schema" && message.request === undefined)) received += 1;
       behindLength += length;
       if (++behind >= ACK_EVERY || behindLength >= ACK_LENGTH) acknowledge();
       else if (token) ackTimer ??= setTimeout(acknowledge, ACK_DELAY_MS);

@@ -199,12 +199,22 @@ test("options are by the schema that came last, and it is not asked for", async 
   assert.deepEqual(created(await resumed(node, 2)), [[9, 1], [9, 2]]);
 });
 
-test("a node that keeps no session hears that the schema was read", async (t) => {
-  const { node, room } = await start(t, { resume: "", grace_ms: 0 });
+test("a node that keeps no session hears how many schemas were read", async (t) => {
+  const { client, node, room } = await start(t, { resume: "", grace_ms: 0 });
+  // Also of a type that it has nothing to do with.
+  switches(node, AFTER, "hall");
+  assert.deepEqual(node.sent.at(-1), { type: "ack", received: 1 });
   switches(node);
-  assert.deepEqual(node.sent.at(-1), { type: "ack", received: 3 });
+  assert.deepEqual(node.sent.at(-1), { type: "ack", received: 2 });
   room.send("Note", { text: "a" });
   assert.deepEqual(told(node), [[3, [0, 1, 97]]]);
+  // Another session begins at 0.
+  node.onclose();
+  while (Socket.last === node) await new Promise(setImmediate);
+  const next = Socket.last.open({ resume: "", grace_ms: 0 });
+  switches(next, AFTER, "hall");
+  assert.deepEqual(next.sent.at(-1), { type: "ack", received: 1 });
+  assert.equal(client.status, "connected");
 });
 
 test("in json a schema is acknowledged, and changes nothing", async (t) => {

@@ -46,8 +46,10 @@ pub(super) struct Resumption {
     received: Received,
     /// When what was received must be acknowledged.
     acknowledge_at: Option<Duration>,
+    /// The number of schemas in this session that were not asked for.
+    unasked_schemas: u64,
     /// Received messages are acknowledged at once, because the node waits for that.
-    pub(super) acknowledges_now: bool,
+    acknowledges_now: bool,
     /// The number of unreadable messages in a row.
     unreadable: u32,
     /// Why the connection was lost.
@@ -77,6 +79,7 @@ impl Resumption {
             unconfirmed_bytes_max,
             received: Received::default(),
             acknowledge_at: None,
+            unasked_schemas: 0,
             acknowledges_now: false,
             unreadable: 0,
             lost: None,
@@ -145,6 +148,12 @@ impl Resumption {
         }
     }
 
+    /// A schema came that was not asked for.
+    pub(super) fn heard_unasked_schema(&mut self) {
+        self.unasked_schemas += 1;
+        self.acknowledges_now = true;
+    }
+
     /// A copy was brought forward.
     #[inline]
     pub(super) fn shown(&mut self) {
@@ -196,7 +205,7 @@ impl Resumption {
 
     /// The node has opened a session.
     fn opened(&mut self, welcome: &server::Welcome<'_>) {
-        self.session = Some(welcome.session);
+        (self.session, self.unasked_schemas) = (Some(welcome.session), 0);
         self.renewed(welcome);
     }
 
@@ -423,7 +432,7 @@ impl Protocol {
         self.acknowledge();
     }
 
-    /// Acknowledges a new schema of open rooms, if one was handled. The node then reads later
+    /// Acknowledges a schema that was not asked for, if one was handled. The node then reads later
     /// messages by it.
     #[inline]
     pub(super) fn acknowledge_switch(&mut self) {
@@ -434,7 +443,11 @@ impl Protocol {
 
     fn acknowledge(&mut self) {
         self.resumption.acknowledge_at = None;
-        let received = self.resumption.received.acknowledge();
+        // In a session that is not kept, nothing else is counted.
+        let received = match self.resumption.is_kept() {
+            true => self.resumption.received.acknowledge(),
+            false => self.resumption.unasked_schemas,
+        };
         let _ = self.send_message(&ClientMessage::Ack(client::Ack { received }));
     }
 }

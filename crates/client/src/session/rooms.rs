@@ -291,11 +291,6 @@ impl Rooms {
         }
     }
 
-    /// Returns whether this client is in a room.
-    pub(super) fn has_any(&self) -> bool {
-        !self.copies.is_empty()
-    }
-
     /// The rooms of a type whose schema is known.
     pub(super) fn speaking(&self, room_type: &str) -> Vec<RoomNumber> {
         let is_of = |speech: &Speech| speech.room_type == room_type;

@@ -76,8 +76,7 @@ impl Protocol {
     /// The node continues the rooms of a type with this schema. Returns whether this client is in
     /// such a room.
     pub(super) fn switch_rooms(&mut self, room_type: &str, text: &[u8]) -> bool {
-        // The session has no rooms right after the hello. Later messages use the new schema.
-        self.resumption.acknowledges_now = self.rooms.has_any();
+        self.resumption.heard_unasked_schema();
         let rooms = self.rooms.speaking(room_type);
         if rooms.is_empty() {
             return false;

@@ -204,11 +204,14 @@ fn what_is_sent_again_is_by_the_schema_that_the_client_has_confirmed() {
 }
 
 #[test]
-fn a_client_that_nobody_keeps_confirms_the_schema_too() {
+fn a_client_that_nobody_keeps_confirms_schemas_by_their_number() {
     let mut talk = Talk::welcomed();
+    // A type of which it knows nothing.
+    talk.switches(&build(&[]));
+    assert_eq!(talk.heard(), [other("Ack { received: 1 }")]);
     talk.enters();
     talk.switches(&build(&["Reset"]));
-    assert_eq!(talk.heard(), [other("Ack { received: 0 }")]);
+    assert_eq!(talk.heard(), [other("Ack { received: 2 }")]);
     let after = talk.client.request(ROOM, 0, &[4]).unwrap();
     assert_eq!(talk.heard(), [request(after.0, 1, &[0, 4])]);
 }

@@ -98,10 +98,12 @@ impl Server {
         (connection, server)
     }
 
-    /// Sends the schema of [`Counted`], which the client has named in its hello.
+    /// Sends the schema of [`Counted`], which the client has named in its hello, and hears that the
+    /// client has read it.
     pub(crate) async fn tell_schema(&mut self) {
         let schema = playfield_room::schema::<Counted>().to_json();
         self.schema(None, schema.as_bytes()).await;
+        assert_eq!(self.hear().await, Said::Other("Ack { received: 1 }".to_owned()));
     }
 
     pub(crate) async fn welcomed_as(

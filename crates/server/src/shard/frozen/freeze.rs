@@ -235,6 +235,7 @@ impl Shard {
             connection: None,
             device,
             switches: switches.into_iter().flat_map(Switches::iter).map(Into::into).collect(),
+            unasked_schemas: session.extras().map_or(0, |extras| extras.unasked_schemas),
         })
     }
 }

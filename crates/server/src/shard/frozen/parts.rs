@@ -138,6 +138,7 @@ pub(super) struct SessionPart {
     pub(super) connection: Option<ConnectionPart>,
     pub(super) device: Option<DevicePart>,
     pub(super) switches: Vec<SwitchPart>,
+    pub(super) unasked_schemas: u64,
 }
 
 /// The registration of a device, without its user.

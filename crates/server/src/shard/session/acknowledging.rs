@@ -46,15 +46,14 @@ impl Outlet<'_> {
         }
     }
 
-    /// The client has handled `received` messages.
+    /// The client has handled `received` messages, or unasked schemas if the session ends with its
+    /// connection.
     pub(in crate::shard) fn acknowledged(&mut self, key: ConnectionKey, received: u64) {
         let Some(session) = self.sessions.get_mut(key) else { return };
-        let Some(resumption) = &mut session.resumption else {
-            return self.has_handled_schema(key);
-        };
+        session.has_handled(received);
+        let Some(resumption) = &mut session.resumption else { return };
         let acknowledged = resumption.log.acknowledge(received);
         let bytes = resumption.log.memory();
-        session.has_handled(received);
         if let Some(connection) = self.links.get_mut(key) {
             connection.logged = narrowed(bytes);
         }

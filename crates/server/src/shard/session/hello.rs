@@ -143,7 +143,7 @@ impl Outlet<'_> {
             return;
         }
         for room_type in mismatches {
-            self.send_schema(key, None, room_type);
+            self.send_unasked_schema(key, room_type);
         }
     }
 

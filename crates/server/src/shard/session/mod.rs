@@ -84,6 +84,9 @@ pub(crate) struct Extras {
     pub(crate) channels: Option<Box<SessionChannels>>,
     /// The changes of schemas that its client has not confirmed; `None` if there are none.
     pub(crate) switches: Option<Box<Switches>>,
+    /// The number of schemas that its client was sent without asking, if it ends with its
+    /// connection.
+    pub(crate) unasked_schemas: u64,
 }
 
 impl Extras {

@@ -27,8 +27,8 @@ pub(crate) struct Earlier {
 /// A change of the schema of a room type, which the client has not confirmed.
 #[derive(Debug)]
 pub(crate) struct Switch {
-    /// The number of the `schema` among the counted messages of the session; 0 if the session ends
-    /// with its connection.
+    /// The number of the `schema` among the counted messages of the session, or if the session ends
+    /// with its connection, among its unasked schemas.
     pub(crate) at: u64,
     pub(crate) from: Arc<Earlier>,
     /// The rooms of the type in which the session was then.
@@ -117,15 +117,12 @@ impl Session {
         switches.is_some_and(|switches| switches.iter().any(is_lost))
     }
 
-    /// The client has handled this many counted messages, and uses the schemas among them.
+    /// The client has handled this many counted messages, or in a session that ends with its
+    /// connection unasked schemas, and uses the schemas among them.
     pub(in crate::shard) fn has_handled(&mut self, received: u64) {
-        self.keep_switches(|switches| switches.retain(|switch| switch.at > received));
-    }
-
-    fn keep_switches(&mut self, keep: impl FnOnce(&mut Vec<Switch>)) {
         let Some(extras) = self.extras.as_deref_mut() else { return };
         if let Some(switches) = extras.switches.as_deref_mut() {
-            keep(&mut switches.0);
+            switches.0.retain(|switch| switch.at > received);
             if switches.0.is_empty() {
                 extras.switches = None;
             }
@@ -134,13 +131,6 @@ impl Session {
 }
 
 impl Outlet<'_> {
-    /// The client of a session that ends with its connection has handled one more `schema`.
-    pub(in crate::shard) fn has_handled_schema(&mut self, key: ConnectionKey) {
-        if let Some(session) = self.sessions.get_mut(key) {
-            session.keep_switches(|switches| drop(switches.remove(0)));
-        }
-    }
-
     /// Sends a client the schema of a room type. All later messages of these rooms use it,
     /// beginning with their snapshots. Returns the number of that message.
     pub(in crate::shard) fn switch(
@@ -149,13 +139,30 @@ impl Outlet<'_> {
         room_type: u16,
         rooms: &[RoomNumber],
     ) -> u64 {
+        let at = self.send_unasked_schema(key, room_type);
+        if let Some(session) = self.sessions.get_mut(key)
+            && session.resumption.is_some()
+        {
+            let is_of = |room: &&mut SessionRoom| rooms.contains(&room.number);
+            // A client that comes back gets the rest of the room after the schema.
+            session.rooms.iter_mut().filter(is_of).for_each(|room| room.joined_at = at);
+        }
+        at
+    }
+
+    /// Sends a schema that the client has not asked for. Returns its number, as an `ack` says it.
+    pub(in crate::shard) fn send_unasked_schema(
+        &mut self,
+        key: ConnectionKey,
+        room_type: u16,
+    ) -> u64 {
         self.send_schema(key, None, room_type);
         let Some(session) = self.sessions.get_mut(key) else { return 0 };
-        let Some(resumption) = &session.resumption else { return 0 };
-        let at = resumption.log.sent();
-        let is_of = |room: &&mut SessionRoom| rooms.contains(&room.number);
-        // A client that comes back gets the rest of the room after the schema.
-        session.rooms.iter_mut().filter(is_of).for_each(|room| room.joined_at = at);
-        at
+        if let Some(resumption) = &session.resumption {
+            return resumption.log.sent();
+        }
+        let sent = &mut session.extras_mut().unasked_schemas;
+        *sent += 1;
+        *sent
     }
 }

@@ -60,6 +60,9 @@ impl Shard {
         if part.rooms_numbered > 0 {
             session.extras_mut().rooms_numbered = part.rooms_numbered;
         }
+        if part.unasked_schemas > 0 {
+            session.extras_mut().unasked_schemas = part.unasked_schemas;
+        }
         if part.allowances.iter().any(|of| *of != [0, 0]) {
             *session.allowances_mut() = allowances(&part.allowances)?;
         }

@@ -1,15 +1,16 @@
 //! The law of switching: rooms continue in builds with other schemas, with any messages in flight.
 //! Each message does what the client meant, once and in order, and each copy equals the room.
 
+mod builds;
+mod line;
+mod options;
+
 use std::collections::VecDeque;
 
-use playfield_room::RoomType;
 use playfield_state::{DynamicMirror, PlayerId};
-use playfield_wire::client::{self, ClientMessage, Hello, Resume, ResumeRoom};
-use playfield_wire::framing::PREAMBLE;
+use playfield_wire::client::{self, ClientMessage, ResumeRoom};
 use playfield_wire::message::MessageRef;
 use playfield_wire::reader::Reader;
-use playfield_wire::schema::RoomSchema;
 use playfield_wire::server::{self, ServerMessage};
 use playfield_wire::writer::put_varint;
 use playfield_wire::{Format, RequestNumber, RoomNumber};
@@ -17,93 +18,12 @@ use proptest::prelude::*;
 use proptest::test_runner::Config;
 
 use super::laws::config;
-use super::speech::encoded;
-use super::world::{Client, World};
+use super::world::World;
+pub(super) use builds::room_type;
+use builds::{BUILDS, NAME, build_of, schema};
+use line::Line;
 
 const PACKED: Format = Format::Packed;
-const NAME: &str = "switching";
-
-/// The room type of a build: new items are in front.
-macro_rules! build {
-    ($build:ident, [$($new:ident $message:ident $event:ident),*]) => {
-        mod $build {
-            use playfield_room::{Context, Handle, Message, Player, Result, Room, room};
-            use playfield_state::{Data, State};
-
-            #[derive(State, Default)]
-            pub(super) struct Ledger {
-                $($new: u8,)*
-                sum: u64,
-            }
-
-            #[derive(Message)]
-            #[reply(Sum)]
-            pub(super) struct Add {
-                $($new: Option<u8>,)*
-                number: u32,
-            }
-
-            #[derive(Data)]
-            pub(super) struct Sum {
-                $($new: u8,)*
-                number: u32,
-            }
-
-            #[derive(Message)]
-            pub(super) struct Added {
-                $($new: u8,)*
-                number: u32,
-            }
-
-            $(
-                #[derive(Message)]
-                pub(super) struct $message;
-
-                impl Handle<$message> for Ledger {
-                    fn handle(&mut self, _: $message, _: &Player, _: &mut Context<Self>) -> Result<()> {
-                        self.sum = 0;
-                        Ok(())
-                    }
-                }
-
-                #[derive(Message)]
-                pub(super) struct $event;
-            )*
-
-            #[room(messages($($message,)* Add), events($($event,)* Added), sync_hz = 50, empty_ms = 60_000)]
-            impl Room for Ledger {}
-
-            impl Handle<Add> for Ledger {
-                fn handle(&mut self, add: Add, _: &Player, cx: &mut Context<Self>) -> Result<Sum> {
-                    let number = add.number;
-                    self.sum += u64::from(number);
-                    cx.emit(&Added { $($new: 7,)* number });
-                    Ok(Sum { $($new: 7,)* number })
-                }
-            }
-        }
-    };
-}
-
-build!(first, []);
-build!(second, [one ResetOne WasOne]);
-build!(third, [two ResetTwo WasTwo, one ResetOne WasOne]);
-
-/// The number of builds, each numbered by its additions in front.
-const BUILDS: usize = 3;
-
-/// The room type of a build.
-pub(super) fn room_type(build: usize) -> RoomType {
-    match build {
-        0 => RoomType::of::<first::Ledger>(NAME),
-        1 => RoomType::of::<second::Ledger>(NAME),
-        _ => RoomType::of::<third::Ledger>(NAME),
-    }
-}
-
-fn schema(build: usize) -> RoomSchema {
-    RoomSchema::from_json(room_type(build).schema.as_bytes()).unwrap()
-}
 
 /// Reads a number after the additions of a build.
 fn number(build: usize, payload: &[u8]) -> u32 {
@@ -157,17 +77,11 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 
 /// A client, and its knowledge.
 struct Seat {
-    client: Option<Client>,
-    is_kept: bool,
+    line: Line,
     /// The build whose schema it reads and writes.
     build: usize,
-    token: Vec<u8>,
-    received: u64,
-    sent: u64,
     /// The numbers that it has added and that are not confirmed, with their counts. A join has none.
     log: VecDeque<(u64, u32)>,
-    /// Bytes that have not arrived yet.
-    out: Vec<u8>,
     added: u32,
     answered: u32,
     heard: u64,
@@ -181,14 +95,9 @@ struct Seat {
 impl Seat {
     fn enter(world: &mut World, shard: usize, is_kept: bool) -> Self {
         let mut seat = Self {
-            client: None,
-            is_kept,
+            line: Line::new(is_kept),
             build: 0,
-            token: Vec::new(),
-            received: 0,
-            sent: 1,
             log: VecDeque::new(),
-            out: Vec::new(),
             added: 0,
             answered: 0,
             heard: 0,
@@ -205,8 +114,9 @@ impl Seat {
             key: Some("one".into()),
             options: &[],
         };
-        seat.write(world, &ClientMessage::JoinOrCreate(join));
-        seat.send(world, usize::MAX);
+        seat.line.sent += 1;
+        seat.line.write(world, &ClientMessage::JoinOrCreate(join));
+        seat.line.send(world, usize::MAX);
         world.wait(60);
         seat.hear(world);
         assert!(seat.copy.is_some(), "it is in the room");
@@ -214,30 +124,17 @@ impl Seat {
     }
 
     fn connect(&mut self, world: &mut World, shard: usize) {
-        let client = world.connect(shard);
-        self.client = Some(client);
-        world.bytes(client, &PREAMBLE);
         let version = if self.copy.is_some() { self.version } else { 0 };
         let copy = ResumeRoom { room: self.room, epoch: self.epoch, version };
-        let resume =
-            Resume { token: self.token.clone().into(), received: self.received, rooms: vec![copy] };
-        let resume = (!self.token.is_empty()).then_some(resume);
-        let hello = Hello { resumable: self.is_kept, resume, ..Hello::new(PACKED) };
-        world.say(client, &encoded(PACKED, &ClientMessage::Hello(hello)));
+        self.line.connect(world, shard, vec![copy]);
         self.hear(world);
-    }
-
-    fn write(&mut self, world: &World, message: &ClientMessage<'_>) {
-        if let Some(client) = self.client {
-            self.out.extend(world.framed(client, &encoded(PACKED, message)));
-        }
     }
 
     /// Writes a message with the schema that the client reads.
     fn write_add(&mut self, world: &World, added: u32) {
         let mut payload = vec![0; self.build];
         put_varint(&mut payload, added.into());
-        self.write(
+        self.line.write(
             world,
             &ClientMessage::Request(client::Request {
                 room: self.room,
@@ -250,28 +147,15 @@ impl Seat {
 
     fn add(&mut self, world: &World) {
         self.added += 1;
-        self.sent += 1;
-        self.log.push_back((self.sent, self.added));
+        self.line.sent += 1;
+        self.log.push_back((self.line.sent, self.added));
         self.write_add(world, self.added);
     }
 
-    fn send(&mut self, world: &mut World, bytes: usize) {
-        let Some(client) = self.client else { return };
-        let rest = self.out.split_off(bytes.min(self.out.len()));
-        let sent = std::mem::replace(&mut self.out, rest);
-        world.bytes(client, &sent);
-    }
-
-    fn lose(&mut self) {
-        self.client = None;
-        self.out.clear();
-    }
-
     fn hear(&mut self, world: &mut World) {
-        let Some(client) = self.client else { return };
-        for body in world.bodies(client) {
+        for body in self.line.hear(world) {
             let message = ServerMessage::decode(PACKED, &body).unwrap();
-            self.received += u64::from(message.is_counted() && self.is_kept);
+            self.line.count(world, &message);
             self.handle(world, message);
         }
     }
@@ -279,7 +163,7 @@ impl Seat {
     fn handle(&mut self, world: &World, message: ServerMessage<'_>) {
         match message {
             ServerMessage::Welcome(server::Welcome { resume, resumed, .. }) => {
-                self.token = resume.into_owned();
+                self.line.token = resume.into_owned();
                 let Some(resumed) = resumed else { return };
                 assert!(resumed.lost.is_empty());
                 self.log.retain(|(count, _)| *count > resumed.received);
@@ -293,12 +177,10 @@ impl Seat {
             }
             ServerMessage::Schema(server::Schema { request: None, room_type, schema: of }) => {
                 assert_eq!(room_type, NAME);
-                let is_it = |build: &usize| schema(*build) == RoomSchema::from_json(&of).unwrap();
-                let build = (0..BUILDS).find(is_it).unwrap();
-                assert!(build > self.build, "{build} after {}", self.build);
+                let build = build_of(&of);
+                // The first one answers the hello.
+                assert!(build > self.build || self.epoch == 0, "{build} after {}", self.build);
                 (self.build, self.copy) = (build, None);
-                let received = self.received;
-                self.write(world, &ClientMessage::Ack(client::Ack { received }));
             }
             ServerMessage::Snapshot(server::Snapshot { version, body, .. }) => {
                 let mut copy = DynamicMirror::new(&schema(self.build).state, self.player).unwrap();
@@ -345,20 +227,18 @@ fn play(steps: &[Step], is_kept: bool) {
     for step in steps {
         match *step {
             Step::Add { seat } => seats[seat].add(&world),
-            Step::Send { seat, bytes } => seats[seat].send(&mut world, bytes),
+            Step::Send { seat, bytes } => seats[seat].line.send(&mut world, bytes),
             Step::Hear { seat } => seats[seat].hear(&mut world),
             Step::Wait { ms } => world.wait(ms),
             Step::Replace { is_next, shards, passes } => {
                 world.build = (world.build + usize::from(is_next)).min(BUILDS - 1);
                 let open = world.replace(shards.max(2), passes || !is_kept);
-                let is_lost = |seat: &&mut Seat| seat.client.is_some_and(|of| !open.contains(&of));
-                for seat in seats.iter_mut().filter(is_lost) {
-                    assert!(is_kept);
-                    seat.lose();
+                for Seat { line, .. } in &mut seats {
+                    line.keep_if(&open);
                 }
             }
             Step::Return { seat } => {
-                if seats[seat].client.is_none() {
+                if seats[seat].line.client.is_none() {
                     seats[seat].connect(&mut world, 0);
                 }
             }
@@ -366,10 +246,10 @@ fn play(steps: &[Step], is_kept: bool) {
     }
     for _ in 0..3 {
         for seat in &mut seats {
-            if seat.client.is_none() {
+            if seat.line.client.is_none() {
                 seat.connect(&mut world, 1);
             }
-            seat.send(&mut world, usize::MAX);
+            seat.line.send(&mut world, usize::MAX);
         }
         world.wait(60);
         seats.iter_mut().for_each(|seat| seat.hear(&mut world));
