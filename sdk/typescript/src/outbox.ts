@@ -1,8 +1,8 @@
 import { type Format, type Frame, isLonger } from "./format.js";
 import type { Message } from "./messages.js";
 
-/** A message that no room has: the node answers with an error. */
-export const NO_MESSAGE = { message: 2 ** 32 - 1, payload: null };
+/** A message that no room has, and a type that no room is of: the node answers with an error. */
+export const NO_MESSAGE = { message: 2 ** 32 - 1, payload: null, room_type: "" };
 
 interface Sent {
   frame: Frame;

@@ -3,7 +3,8 @@
 import { withPacked } from "./codec.js";
 import type { Code } from "./codes.js";
 import { type Links, PASSING, RETRY_MS, type RoomCodec, type Schemas, TOO_MUCH } from "./links.js";
-import type { Outbox } from "./outbox.js";
+import type { Message } from "./messages.js";
+import { NO_MESSAGE, type Outbox } from "./outbox.js";
 
 interface Waiting {
   all: { use(codec: RoomCodec): void; fail(code: Code, text: string): void }[];
@@ -40,19 +41,19 @@ export function makeSchemas(ask: Links["ask"], outbox: Outbox, own?: RoomCodec):
     // Another schema came before the answer.
     if (!wanted) return;
     wanted.body = body;
+    const rewrite = (change: (message: Message) => object): void => outbox.rewrite(
+      ({ room_type: of, options }) => Boolean(old && options) && of === roomType, change);
     withPacked(
       ({ roomCodec }) => {
         let codec: RoomCodec;
         try {
           codec = roomCodec(decoder.decode(wanted.body));
         } catch (error) {
+          rewrite(() => NO_MESSAGE);
           return refuse(roomType, "bad_message", (error as Error).message);
         }
         all.set(roomType, codec);
-        if (old) {
-          outbox.rewrite(({ room_type: of, options }) => options && of === roomType,
-            ({ options }) => ({ options: codec.options(old.readOptions!(options)) }));
-        }
+        rewrite(({ options }) => ({ options: codec.options(old!.readOptions!(options)) }));
         settle(roomType, ({ use }) => use(codec));
       },
       ({ message }) => refuse(roomType, "internal", message),

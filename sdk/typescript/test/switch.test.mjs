@@ -199,6 +199,14 @@ test("options are by the schema that came last, and it is not asked for", async 
   assert.deepEqual(created(await resumed(node, 2)), [[9, 1], [9, 2]]);
 });
 
+test("options that can't be rewritten create no room", async (t) => {
+  const { client, node } = await start(t);
+  client.create("lab", { options: { bots: 1, lives: 9 } }).catch(() => {});
+  switches(node, { ...AFTER, fingerprint: 1 });
+  const created = (await resumed(node, 1)).sent.find(({ type }) => type === "create");
+  assert.equal(created.room_type, "");
+});
+
 test("a node that keeps no session hears how many schemas were read", async (t) => {
   const { client, node, room } = await start(t, { resume: "", grace_ms: 0 });
   // Also of a type that it has nothing to do with.

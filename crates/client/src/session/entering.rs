@@ -1,10 +1,12 @@
 //! Entering rooms with a copy of their state: the node's schema is asked for where it is needed.
 
 use std::mem;
+use std::sync::Arc;
 use std::time::Duration;
 
 use playfield_state::PlayerId;
 use playfield_wire::client::{self, ClientMessage};
+use playfield_wire::schema::RoomSchema;
 use playfield_wire::{DecodeError, ErrorCode, RequestNumber, RoomNumber, server};
 
 use super::copy::BoxedCopy;
@@ -161,6 +163,12 @@ impl Entering {
 
     pub(super) fn due_at(&self) -> Option<Duration> {
         self.schema_requests.due_at()
+    }
+
+    /// The schema by which the options of unconfirmed requests for rooms of a type are written, with
+    /// its fingerprint, if there can be any.
+    pub(super) fn written(&self, room_type: &str) -> Option<(u64, Arc<RoomSchema>)> {
+        self.schemas.written(room_type, self.entries.values().map(|entry| &entry.build))
     }
 
     /// Another session has begun: the node may be another build by now.
@@ -393,8 +401,8 @@ impl Protocol {
             self.schema_known(&asked);
         }
         if request.is_none() {
-            let is_in_room = self.switch_rooms(room_type, schema);
-            if self.entering.schemas.store_unasked(room_type, schema, is_in_room) {
+            self.switch(room_type, schema);
+            if self.entering.schemas.store_unasked(room_type, schema) {
                 self.schema_known(room_type);
             }
         }

@@ -73,33 +73,39 @@ impl Speech {
 }
 
 impl Protocol {
-    /// The node continues the rooms of a type with this schema. Returns whether this client is in
-    /// such a room.
-    pub(super) fn switch_rooms(&mut self, room_type: &str, text: &[u8]) -> bool {
+    /// The node continues with this schema of a room type. So do this client's rooms of the type, and
+    /// what it has sent that is not confirmed.
+    pub(super) fn switch(&mut self, room_type: &str, text: &[u8]) {
         self.resumption.heard_unasked_schema();
         let rooms = self.rooms.speaking(room_type);
-        if rooms.is_empty() {
-            return false;
+        let written = self.entering.written(room_type);
+        if rooms.is_empty() && written.is_none() {
+            return;
         }
         let schema = RoomSchema::from_json(text).map(Schema::shared).map_err(Unusable::Schema);
         let mut switched = Vec::new();
         for room in rooms {
             match schema.clone().and_then(|schema| self.rooms.switch(room, &schema)) {
                 Ok(None) => {}
-                Ok(Some(by)) => switched.push((room, Some(by))),
+                Ok(Some(by)) => switched.push((Some(room), Some(by))),
                 Err(why) => {
-                    switched.push((room, None));
+                    switched.push((Some(room), None));
                     self.rooms.give_up(room, &why);
                     self.unusable(room, why);
                 }
             }
         }
+        if let Some((fingerprint, written)) = written {
+            let is_other = |schema: &Arc<Schema>| schema.fingerprint() != fingerprint;
+            if schema.as_ref().map_or(true, is_other) {
+                let by = schema.and_then(|schema| schema.transcoder(fingerprint, &written));
+                switched.push((None, by.ok()));
+            }
+        }
         self.resumption.log.rewrite(|room, body| {
-            let of_room = |(of, _): &&(RoomNumber, _)| room.is_none_or(|room| room == *of);
-            let (_, by) = switched.iter().find(of_room)?;
+            let (_, by) = switched.iter().find(|(of, _)| *of == room)?;
             rewritten(by.as_deref(), room_type, body)
         });
-        true
     }
 
     /// Reports a reply in the program's form, if the node speaks by another schema.
@@ -155,9 +161,14 @@ fn rewritten(by: Option<&Transcoder>, room_type: &str, body: &[u8]) -> Option<Ve
         | ClientMessage::JoinOrCreate(client::JoinOrCreate { room_type: of, options, .. })
             if *of == room_type =>
         {
-            // Options that can't be read are refused by the node.
-            by?.options(options, &mut converted).ok()?;
-            *options = &converted;
+            if options.is_empty() {
+                return None;
+            }
+            match by.map(|by| by.options(options, &mut converted)) {
+                Some(Ok(())) => *options = &converted,
+                // The node would read others in their place. No room type has this name.
+                Some(Err(_)) | None => (*of, *options) = ("".into(), &[]),
+            }
             message.encode(FORMAT, &mut out);
             return Some(out);
         }

@@ -5,14 +5,14 @@ use std::borrow::Cow;
 use std::sync::{Arc, Mutex};
 
 use playfield_client::session::{
-    Build, ClientError, CommandError, Event, Failure, RoomCopy, Target, Unusable, Update,
+    Build, ClientError, CommandError, Creation, Event, Failure, RoomCopy, Target, Unusable, Update,
 };
 use playfield_wire::message::MessageRef;
 use playfield_wire::schema::{
     EventSchema, Field, MessageSchema, Policy, RoomSchema, Struct, Type, fingerprint,
 };
 use playfield_wire::server::{self, Resumed, ServerMessage};
-use playfield_wire::{DecodeError, RoomNumber};
+use playfield_wire::{DecodeError, RequestNumber, RoomNumber};
 
 use crate::support::{Said, Talk, joined_as, kept, other};
 
@@ -40,7 +40,7 @@ fn build(new: &[&'static str]) -> RoomSchema {
     let events = new.iter().map(|name| event(name, Type::Unit));
     RoomSchema {
         state: numbers(new, &["total"]),
-        options: Type::Unit,
+        options: numbers(new, &["bots"]),
         messages: others.chain([add]).collect(),
         events: events.chain([event("Added", numbers(new, &["count"]))]).collect(),
     }
@@ -86,14 +86,26 @@ impl Talk {
         self.says(&ServerMessage::Snapshot(server::Snapshot { room, epoch, version, body }));
     }
 
+    /// The client asks for a room of a build without additions, with this option.
+    fn creates(&mut self, bots: u8) -> RequestNumber {
+        let (room_type, creation) = ("table".to_owned(), Creation::default());
+        let target = Target::Create { room_type, creation, options: vec![bots] };
+        let copy = Box::new(Bodies::default());
+        self.client.enter(target, Build::new(build(&[])), copy).unwrap()
+    }
+
+    /// The node sends a schema.
+    fn has_schema(&mut self, request: Option<RequestNumber>, schema: String) {
+        self.says(&ServerMessage::Schema(server::Schema {
+            request,
+            room_type: "table".into(),
+            schema: schema.into_bytes().into(),
+        }));
+    }
+
     /// The node continues the room with this schema.
     fn switches(&mut self, to: &RoomSchema) {
-        let schema = to.to_json().into_bytes();
-        self.says(&ServerMessage::Schema(server::Schema {
-            request: None,
-            room_type: "table".into(),
-            schema: schema.into(),
-        }));
+        self.has_schema(None, to.to_json());
         let told = self.all_events().pop();
         assert!(matches!(told, Some(Event::Schema(_))), "{told:?}");
     }
@@ -103,6 +115,13 @@ fn request(number: u32, message: u32, payload: &[u8]) -> Said {
     other(&format!(
         "Request {{ room: 1, request: {number}, message: Index({message}), payload: \
          {payload:?} }}"
+    ))
+}
+
+fn created(number: RequestNumber, room_type: &str, options: &[u8]) -> Said {
+    other(&format!(
+        "Create {{ request: {number}, room_type: {room_type:?}, private: false, code: false, \
+         key: None, options: {options:?} }}"
     ))
 }
 
@@ -204,6 +223,43 @@ fn what_is_sent_again_is_by_the_schema_that_the_client_has_confirmed() {
 }
 
 #[test]
+fn options_are_by_the_schema_that_came_last_whatever_room_the_client_is_in() {
+    for knows_schema in [true, false] {
+        let mut talk = Talk::kept(false);
+        let mut received = 1;
+        if knows_schema {
+            talk.creates(9);
+            let asked = RequestNumber(2);
+            assert_eq!(talk.heard(), [other("Schema { request: 2, room_type: \"table\" }")]);
+            talk.has_schema(Some(asked), build(&[]).to_json());
+        } else {
+            talk.enters();
+        }
+        let first = talk.creates(1);
+        assert_eq!(talk.heard().pop(), Some(created(first, "table", &[1])));
+        talk.switches(&build(&["Reset"]));
+        received += 1;
+        assert_eq!(talk.heard(), [other(&format!("Ack {{ received: {received} }}"))], "at once");
+        let second = talk.creates(2);
+        assert_eq!(talk.heard(), [created(second, "table", &[0, 2])], "it is not asked for");
+
+        talk.reconnects(false);
+        talk.says(&kept(b"t2", Some(Resumed { received: 1, lost: vec![] })));
+        let heard = talk.heard();
+        let rooms = [created(first, "table", &[0, 1]), created(second, "table", &[0, 2])];
+        assert_eq!(heard[heard.len() - 3..][..2], rooms);
+
+        // No room is created by options that mean something else.
+        talk.has_schema(None, "{}".to_owned());
+        talk.reconnects(false);
+        talk.says(&kept(b"t3", Some(Resumed { received: 1, lost: vec![] })));
+        let heard = talk.heard();
+        assert!(heard.contains(&created(first, "", &[])), "{heard:?}");
+        assert!(heard.contains(&created(second, "", &[])), "{heard:?}");
+    }
+}
+
+#[test]
 fn a_client_that_nobody_keeps_confirms_schemas_by_their_number() {
     let mut talk = Talk::welcomed();
     // A type of which it knows nothing.
@@ -224,11 +280,7 @@ fn a_room_whose_new_schema_is_of_no_use_is_left() {
         let mut talk = Talk::kept(false);
         talk.enters();
         let request = talk.client.request(ROOM, 0, &[1]).unwrap();
-        talk.says(&ServerMessage::Schema(server::Schema {
-            request: None,
-            room_type: "table".into(),
-            schema: schema.into_bytes().into(),
-        }));
+        talk.has_schema(None, schema);
         let told = talk.all_events();
         let why = match &told[..] {
             [Event::Unusable { room: ROOM, why }, Event::Schema(_)] => why,

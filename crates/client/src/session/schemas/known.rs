@@ -46,14 +46,9 @@ impl Schemas {
 
     /// Stores a schema that the node sent unasked: after the hello, or because it switched to
     /// another. Returns whether it was expected: whether the hello named the room type, or this
-    /// client is in such a room.
-    pub(in crate::session) fn store_unasked(
-        &mut self,
-        room_type: &str,
-        text: &[u8],
-        is_in_room: bool,
-    ) -> bool {
-        let is_expected = is_in_room || self.named.contains(room_type);
+    /// client knew another schema of it.
+    pub(in crate::session) fn store_unasked(&mut self, room_type: &str, text: &[u8]) -> bool {
+        let is_expected = self.named.contains(room_type) || self.known.contains_key(room_type);
         if is_expected {
             self.store(room_type, text);
         }
@@ -74,6 +69,25 @@ impl Schemas {
         };
         let (room_type, own) = (room_type.clone(), Arc::clone(own));
         Some(Speech { room_type, player, own, fingerprint, since: None })
+    }
+
+    /// The node's schema of a room type, with its fingerprint, if it is known: to this client, or as
+    /// that of one of these builds.
+    pub(in crate::session) fn written<'a>(
+        &self,
+        room_type: &str,
+        builds: impl IntoIterator<Item = &'a Build>,
+    ) -> Option<(u64, Arc<RoomSchema>)> {
+        let Known { fingerprint, schema } = self.known.get(room_type)?;
+        let schema = match schema {
+            Some(Ok(schema)) => schema.schema(),
+            Some(Err(_)) => return None,
+            None => builds.into_iter().find_map(|build| match build {
+                Build::Of(own, schema) => (own == fingerprint).then_some(schema),
+                Build::Any => None,
+            })?,
+        };
+        Some((*fingerprint, Arc::clone(schema)))
     }
 
     /// Stores a schema that the node was asked for.

@@ -216,7 +216,7 @@ impl Shard {
         let asked = session.rooms.iter().filter_map(|room| room.request);
         let ticket = session.extras().and_then(|extras| extras.ticket.as_deref());
         let refused = asked.chain(ticket.map(|ticket| ticket.request)).map(|request| request.0);
-        let switches = session.extras().and_then(|extras| extras.switches.as_deref());
+        let switches = session.switches();
         let of = session.allowances();
         let allowances = [of.creations, of.misses, of.lists, of.schemas, of.resumes, of.snapshots];
         Some(SessionPart {

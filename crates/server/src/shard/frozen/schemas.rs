@@ -1,6 +1,6 @@
 //! The schemas that clients use to speak to the previous process.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use playfield_room::RoomType;
@@ -11,6 +11,7 @@ use playfield_wire::schema::{RoomSchema, SchemaError};
 use crate::node::Node;
 use crate::shard::Shard;
 use crate::shard::keys::ConnectionKey;
+use crate::shard::session::Session;
 use crate::shard::session::switches::{Earlier, Switch, Switches};
 
 /// A schema of a room type.
@@ -42,7 +43,8 @@ impl From<&Earlier> for SchemaPart {
 /// A change of schema that the client of a session has not confirmed.
 #[derive(Data, Debug)]
 pub(super) struct SwitchPart {
-    at: u64,
+    /// `None` if the client was not told.
+    at: Option<u64>,
     room_type: String,
     /// The fingerprint of the previous schema.
     from: u64,
@@ -64,7 +66,15 @@ pub(super) struct Schemas {
     earlier: HashMap<(String, u64), Arc<Earlier>>,
     /// The previous process's last schema, by the room type's number in this process.
     changed: BTreeMap<u16, Arc<Earlier>>,
-    transcoders: HashMap<(u16, u64, u64), Arc<Transcoder>>,
+    transcoders: HashMap<(u16, u64, u64), Result<Arc<Transcoder>, String>>,
+}
+
+/// A change of the schema of a room type, for a session.
+struct Change {
+    at: Option<u64>,
+    room_type: u16,
+    from: Arc<Earlier>,
+    rooms: Vec<RoomNumber>,
 }
 
 impl Schemas {
@@ -116,18 +126,18 @@ impl Schemas {
         let to = next.map_or(here.fingerprint, |next| next.fingerprint);
         let of = (room_type, from.fingerprint, to);
         if let Some(known) = self.transcoders.get(&of) {
-            return Ok(Arc::clone(known));
+            return known.clone();
         }
         let made = match next {
             Some(next) => Transcoder::new(&next.schema, &from.schema),
             None => Transcoder::new(&read_schema(&here.name, &here.schema)?, &from.schema),
         };
-        let made = Arc::new(made.map_err(|error| {
+        let made = made.map(Arc::new).map_err(|error| {
             let name = &here.name;
             format!("room type {name:?}: its clients speak by the schema of this process: {error}")
-        })?);
-        self.transcoders.insert(of, Arc::clone(&made));
-        Ok(made)
+        });
+        self.transcoders.insert(of, made.clone());
+        made
     }
 }
 
@@ -137,31 +147,23 @@ fn read_schema(room_type: &str, json: &str) -> Result<RoomSchema, String> {
 }
 
 impl Shard {
-    /// The schemas of the types of these rooms, and those that clients of sessions use.
+    /// The schemas of all room types, and those that clients of sessions use.
     pub(super) fn schema_parts(&self) -> Vec<SchemaPart> {
-        let mut parts: BTreeMap<(String, u64), SchemaPart> = BTreeMap::new();
-        let mut add = |part: SchemaPart| {
-            let of = (part.room_type.clone(), part.fingerprint);
-            let known = parts.entry(of).or_insert_with(|| part.clone());
-            known.is_last |= part.is_last;
-        };
-        for session in self.sessions.keys().filter_map(|key| self.sessions.get(key)) {
-            let switches = session.extras().and_then(|extras| extras.switches.as_deref());
-            let all = switches.into_iter().flat_map(Switches::iter);
-            all.for_each(|switch| add((&*switch.from).into()));
-        }
-        let rooms = self.host.rooms.keys();
-        let types = rooms.into_iter().filter_map(|key| Some(self.host.rooms.get(key)?.room_type));
-        let types: std::collections::BTreeSet<u16> = types.collect();
-        types.iter().for_each(|of| add((&self.env.node.room_types[usize::from(*of)]).into()));
-        parts.into_values().collect()
+        let sessions = self.sessions.keys().filter_map(|key| self.sessions.get(key));
+        let switches = sessions.filter_map(Session::switches).flat_map(Switches::iter);
+        let earlier: BTreeMap<(&str, u64), &Earlier> = switches
+            .map(|switch| ((&*switch.from.room_type, switch.from.fingerprint), &*switch.from))
+            .collect();
+        let types = self.env.node.room_types.iter().map(SchemaPart::from);
+        types.chain(earlier.into_values().map(SchemaPart::from)).collect()
     }
 
-    /// Sends the client of a session this process's schemas of its rooms, if the previous process
-    /// used others. `before` has the changes that the client had not confirmed there.
+    /// Has a session's messages converted to this process's schemas, if the previous process used
+    /// others. Sends its client the schemas of its rooms. `before` has the changes that the client
+    /// had not confirmed there.
     ///
     /// # Errors
-    /// The place where a schema is incompatible with the previous one.
+    /// The place where a schema of such a room is incompatible with the previous one.
     pub(super) fn switch_schemas(
         &mut self,
         key: ConnectionKey,
@@ -176,32 +178,52 @@ impl Shard {
         }
         let mut of_types: BTreeMap<u16, Vec<RoomNumber>> = BTreeMap::new();
         for room in &session.rooms {
-            if let Some(place) = node.directory.find(room.id) {
+            if let Some(place) = node.directory.find(room.id)
+                && schemas.has_changed(place.room_type)
+            {
                 of_types.entry(place.room_type).or_default().push(room.number);
             }
         }
-        let mut all: Vec<(u64, u16, Arc<Earlier>, Vec<RoomNumber>)> = Vec::new();
+        let mut all = Vec::new();
         for SwitchPart { at, room_type, from, rooms } in before {
             let Some(number) = node.room_type(&room_type) else { continue };
             let from = schemas.earlier.get(&(room_type, from)).ok_or("a schema is missing")?;
-            all.push((at, number, Arc::clone(from), rooms.into_iter().map(RoomNumber).collect()));
+            let (from, rooms) = (Arc::clone(from), rooms.into_iter().map(RoomNumber).collect());
+            all.push(Change { at, room_type: number, from, rooms });
         }
-        for (room_type, from) in &schemas.changed {
-            let Some(rooms) = of_types.remove(room_type) else { continue };
-            let at = outlet!(self).switch(key, *room_type, &rooms);
-            all.push((at, *room_type, Arc::clone(from), rooms));
-        }
+        all.extend(schemas.changed.iter().map(|(room_type, from)| Change {
+            at: None,
+            room_type: *room_type,
+            from: Arc::clone(from),
+            rooms: of_types.get(room_type).cloned().unwrap_or_default(),
+        }));
+        // A client that was not told of a change uses the schema that this process has again.
+        let mut reverted = BTreeSet::new();
+        all.retain(|Change { at, room_type, from, .. }| {
+            let is_untold = at.is_none() && !of_types.contains_key(room_type);
+            if is_untold && from.fingerprint == node.room_types[usize::from(*room_type)].fingerprint
+            {
+                reverted.insert(*room_type);
+            }
+            !(is_untold && reverted.contains(room_type))
+        });
         let mut switches = Vec::new();
-        for (index, (at, room_type, from, rooms)) in all.iter().enumerate() {
-            let next = all[index + 1..].iter().find(|(_, of, ..)| of == room_type);
-            let next = next.map(|(_, _, next, _)| &**next);
-            let by = schemas.transcoder(&node, *room_type, from, next)?;
-            switches.push(Switch { at: *at, from: Arc::clone(from), rooms: rooms.clone(), by });
+        for (index, Change { at, room_type, from, rooms }) in all.iter().enumerate() {
+            let next = all[index + 1..].iter().find(|next| next.room_type == *room_type);
+            let by = schemas.transcoder(&node, *room_type, from, next.map(|next| &*next.from));
+            if !rooms.is_empty() {
+                by.clone()?;
+            }
+            let (from, rooms, by) = (Arc::clone(from), rooms.clone(), by.ok());
+            switches.push(Switch { at: *at, from, rooms, by });
         }
         if let (Some(session), Some(switches)) =
             (self.sessions.get_mut(key), Switches::new(switches))
         {
             session.extras_mut().switches = Some(switches);
+        }
+        for (room_type, rooms) in of_types {
+            outlet!(self).switch(key, &node.room_types[usize::from(room_type)].name, &rooms);
         }
         Ok(())
     }

@@ -101,6 +101,9 @@ impl Delivery<'_> {
         match &mut member.link {
             MemberLink::Local(connection) => {
                 let connection = *connection;
+                if let ServerMessage::Joined(server::Joined { room_type, .. }) = joined {
+                    outlet!(self).switch(connection, room_type, &[]);
+                }
                 self.send(room, member, joined);
                 self.sessions.told_joined(connection, member.number);
             }

@@ -102,8 +102,14 @@ impl Outlet<'_> {
         let options = match session.and_then(|session| session.converted_options(name, options)) {
             None => Ok(Cow::Borrowed(options)),
             Some(Ok(options)) => Ok(options),
-            Some(Err(error)) => Err(Error::new(ErrorCode::BadPayload, error.to_string())),
+            Some(Err(error)) => {
+                // The next ones may be by this process's schema.
+                let name = name.clone();
+                self.switch(connection, &name, &[]);
+                Err(Error::new(ErrorCode::BadPayload, error.to_string()))
+            }
         };
+        let node = &self.env.node;
         let criteria = checked.and(options).and_then(|options| {
             Ok((node.criteria(room_type, format, &options)?, options.into_owned()))
         });
@@ -206,9 +212,9 @@ impl Outlet<'_> {
         &mut self,
         key: ConnectionKey,
         request: RequestNumber,
-        room_type: &str,
+        name: &str,
     ) {
-        let Some(room_type) = self.known_type(key, request, room_type) else { return };
+        let Some(room_type) = self.known_type(key, request, name) else { return };
         let limit = self.env.node.config.tuning.schemas;
         let Some(session) = self.sessions.get_mut(key) else { return };
         let rate = Rate::new("tuning.schemas", limit);
@@ -216,6 +222,7 @@ impl Outlet<'_> {
             Ok(()) => session.allowances_mut().schemas.take(self.env.now, rate),
             Err(error) => return self.send_error(key, Some(request), None, &error),
         }
+        self.switch(key, name, &[]);
         self.send_schema(key, Some(request), room_type);
     }
 

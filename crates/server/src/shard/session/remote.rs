@@ -23,6 +23,7 @@ impl Outlet<'_> {
         match what {
             ToSession::Seated(seat) => self.seated(key, number, seat),
             ToSession::Joined(body) => {
+                self.switch_before(key, body);
                 self.pass_on(stay, Kind::Counted(Some(number)), body);
                 self.sessions.told_joined(key, number);
             }
