@@ -2,6 +2,8 @@
 
 #[path = "console/journals.rs"]
 mod journals;
+#[path = "console/node.rs"]
+mod node;
 #[path = "console/recordings.rs"]
 mod recordings;
 

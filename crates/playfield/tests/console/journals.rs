@@ -1,16 +1,13 @@
 //! Journaled rooms in the console of a real node: live or ended, they are shown like recordings.
 
-use std::fs;
-use std::net::SocketAddr;
-use std::path::PathBuf;
-
+use playfield::Server;
 use playfield::client::{Connection, Dynamic, Room as Joined};
 use playfield::prelude::*;
 use playfield::store::MemoryStore;
-use playfield::{Running, Server};
 use serde_json::{Value, json};
 
-use super::{api, runtime, start_with};
+use super::node::Node;
+use super::runtime;
 
 /// Counts; a note is its owner's, the total nobody's.
 #[derive(State, Default)]
@@ -52,51 +49,23 @@ impl Handle<Add> for Ledger {
     }
 }
 
-/// A node with a journal in a folder, which is removed when dropped. Its recordings have none.
-struct Node {
-    running: Option<Running>,
-    console: SocketAddr,
-    folder: PathBuf,
+/// A node with a journal in its folder. Its recordings have none.
+fn start(name: &str) -> Node {
+    let server = || Server::new().room::<Ledger>("ledger").store(MemoryStore::new());
+    Node::start(name, "journal.folder", server)
 }
 
-impl Node {
-    fn start(name: &str) -> Self {
-        let name = format!("playfield-console-journal-{}-{name}", std::process::id());
-        let folder = std::env::temp_dir().join(name);
-        let settings = [("journal.folder", folder.to_str().unwrap())];
-        let server = || Server::new().room::<Ledger>("ledger").store(MemoryStore::new());
-        let (running, console) = start_with(&settings, server);
-        Self { running: Some(running), console, folder }
-    }
-
-    fn ok(&self, path: &str) -> Value {
-        let (status, shown) = api(self.console, &format!("GET /api/{path}"), &Value::Null);
-        assert_eq!(status, 200, "{path}: {shown}");
-        shown
-    }
-
-    async fn join(&self, key: &str) -> (Connection, Joined<Dynamic>) {
-        let url = format!("tcp://{}", self.running.as_ref().unwrap().local_addr());
-        let connection = playfield::client::connect(&url).name("ann").await.unwrap();
-        let room = connection.join_or_create_by_key_dynamic("ledger", key, None).await.unwrap();
-        (connection, room)
-    }
-
-    /// The only entry of a room in the list.
-    fn listed(&self, room: &str) -> Value {
-        let list = self.ok(&format!("recordings?find={room}"));
-        assert_eq!(list["count"], json!(1), "{list}");
-        list["recordings"][0].clone()
-    }
+async fn join(node: &Node, key: &str) -> (Connection, Joined<Dynamic>) {
+    let connection = node.connect("ann").await;
+    let room = connection.join_or_create_by_key_dynamic("ledger", key, None).await.unwrap();
+    (connection, room)
 }
 
-impl Drop for Node {
-    fn drop(&mut self) {
-        if let Some(running) = self.running.take() {
-            running.shutdown();
-        }
-        let _ = fs::remove_dir_all(&self.folder);
-    }
+/// The only entry of a room in the list.
+fn listed(node: &Node, room: &str) -> Value {
+    let list = node.ok(&format!("recordings?find={room}"));
+    assert_eq!(list["count"], json!(1), "{list}");
+    list["recordings"][0].clone()
 }
 
 /// Adds the numbers from 1 on.
@@ -108,10 +77,10 @@ async fn add(room: &Joined<Dynamic>, until: u32) {
 
 #[test]
 fn a_journaled_room_is_listed_and_shown_while_it_lives_and_after_its_end() {
-    let node = Node::start("shown");
+    let node = start("journal-shown");
     runtime().block_on(async {
-        let (_ann, room) = node.join("one").await;
-        let (_bob, other) = node.join("two").await;
+        let (_ann, room) = join(&node, "one").await;
+        let (_bob, other) = join(&node, "two").await;
         let id = room.id().to_owned();
         add(&room, 9).await;
         add(&other, 3).await;
@@ -119,7 +88,7 @@ fn a_journaled_room_is_listed_and_shown_while_it_lives_and_after_its_end() {
         assert_eq!((&shown["recording"], &shown["journaled"]), (&Value::Null, &json!(true)));
         assert_eq!(node.ok("recordings")["count"], json!(2));
 
-        let entry = node.listed(&id);
+        let entry = listed(&node, &id);
         let file = entry["file"].as_str().unwrap();
         assert!(file.ends_with("-0.journal") || file.ends_with("-1.journal"), "{entry}");
         assert_eq!((&entry["key"], &entry["end"]), (&json!("one"), &Value::Null), "{entry}");
@@ -155,28 +124,25 @@ fn a_journaled_room_is_listed_and_shown_while_it_lives_and_after_its_end() {
         }
 
         // Continues as a separate room.
-        let fork = format!("POST /api/{recording}/fork");
-        let (status, forked) = api(node.console, &fork, &json!({ "input": from }));
+        let (status, forked) = node.post(&format!("{recording}/fork"), &json!({ "input": from }));
         assert_eq!(status, 200, "{forked}");
         let fork = node.ok(&format!("rooms/{}", forked["room"].as_str().unwrap()));
         assert_eq!(fork["state"]["total"], json!(45));
 
         // The room ends.
-        let close = format!("POST /api/rooms/{id}/close");
-        assert_eq!(api(node.console, &close, &json!({})).0, 200);
-        while node.listed(&id)["end"].is_null() {
+        assert_eq!(node.post(&format!("rooms/{id}/close"), &json!({})).0, 200);
+        while listed(&node, &id)["end"].is_null() {
             tokio::task::yield_now().await;
         }
-        assert_eq!(node.listed(&id)["end"], json!("the room ended"));
+        assert_eq!(listed(&node, &id)["end"], json!("the room ended"));
         let last = node.ok(&recording)["last"]["input"].as_u64().unwrap();
         let shown = node.ok(&format!("{recording}/frames?input={from}&count=0"));
         assert_eq!(shown["begin"]["state"]["total"], json!(45));
         assert!(last > from);
 
         // The other continues, and the error names a room that does not exist.
-        assert_eq!(node.listed(other.id())["end"], Value::Null);
-        let (status, answer) =
-            api(node.console, &format!("GET /api/recordings/{file}/none"), &Value::Null);
+        assert_eq!(listed(&node, other.id())["end"], Value::Null);
+        let (status, answer) = node.get(&format!("recordings/{file}/none"));
         let why = answer["error"].as_str().unwrap();
         assert!(status == 404 && why.contains("nothing of the room \"none\""), "{answer}");
     });

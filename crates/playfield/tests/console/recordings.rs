@@ -3,15 +3,14 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::net::SocketAddr;
-use std::path::PathBuf;
 use std::sync::Mutex;
 
 use playfield::client::{Connection, Dynamic, Room as Joined};
 use playfield::prelude::*;
-use playfield::{ErrorCode, Running, Server};
+use playfield::{ErrorCode, Server};
 use serde_json::{Value, json};
 
+use super::node::Node;
 use super::{api, ask, runtime, start_with};
 
 /// A game that is never at rest: everyone sees the tick and the scores, a hand is its owner's, and
@@ -82,58 +81,25 @@ impl Handle<Draw> for Game {
     }
 }
 
-/// A node whose recordings are in a folder, which is removed when dropped.
-struct Node {
-    running: Option<Running>,
-    console: SocketAddr,
-    folder: PathBuf,
+/// A node whose recordings are in its folder.
+fn start(name: &str) -> Node {
+    Node::start(name, "recordings.folder", || Server::new().room::<Game>("game"))
 }
 
-impl Node {
-    fn start(name: &str) -> Self {
-        let name = format!("playfield-console-{}-{name}", std::process::id());
-        let folder = std::env::temp_dir().join(name);
-        let settings = [("recordings.folder", folder.to_str().unwrap())];
-        let server = || Server::new().room::<Game>("game");
-        let (running, console) = start_with(&settings, server);
-        Self { running: Some(running), console, folder }
-    }
-
-    fn get(&self, path: &str) -> (u16, Value) {
-        api(self.console, &format!("GET /api/{path}"), &Value::Null)
-    }
-
-    fn post(&self, path: &str, body: &Value) -> (u16, Value) {
-        api(self.console, &format!("POST /api/{path}"), body)
-    }
-
-    async fn join(&self, name: &str) -> (Connection, Joined<Dynamic>) {
-        let url = format!("tcp://{}", self.running.as_ref().unwrap().local_addr());
-        let connection = playfield::client::connect(&url).name(name).await.unwrap();
-        let room = connection.join_or_create_dynamic("game", None).await.unwrap();
-        (connection, room)
-    }
-
-    /// The recordings, once the room's is whole.
-    fn recorded(&self, room: &str) -> Value {
-        loop {
-            let (status, list) = self.get(&format!("recordings?find={room}"));
-            assert_eq!(status, 200, "{list}");
-            if let Some(first) = list["recordings"].get(0).filter(|first| first["end"].is_string())
-            {
-                return first.clone();
-            }
-            std::thread::yield_now();
-        }
-    }
+async fn join(node: &Node, name: &str) -> (Connection, Joined<Dynamic>) {
+    let connection = node.connect(name).await;
+    let room = connection.join_or_create_dynamic("game", None).await.unwrap();
+    (connection, room)
 }
 
-impl Drop for Node {
-    fn drop(&mut self) {
-        if let Some(running) = self.running.take() {
-            running.shutdown();
+/// The recording of a room, once it is whole.
+fn recorded(node: &Node, room: &str) -> Value {
+    loop {
+        let list = node.ok(&format!("recordings?find={room}"));
+        if let Some(first) = list["recordings"].get(0).filter(|first| first["end"].is_string()) {
+            return first.clone();
         }
-        let _ = fs::remove_dir_all(&self.folder);
+        std::thread::yield_now();
     }
 }
 
@@ -160,9 +126,9 @@ struct Scripted {
 }
 
 fn scripted(name: &str) -> Scripted {
-    let node = Node::start(name);
+    let node = start(name);
     runtime().block_on(async {
-        let (_ann, room) = node.join("ann").await;
+        let (_ann, room) = join(&node, "ann").await;
         let id = room.id().to_owned();
         let (_, shown) = node.get(&format!("rooms/{id}"));
         assert_eq!(shown["recording"], json!(false), "{shown}");
@@ -170,7 +136,7 @@ fn scripted(name: &str) -> Scripted {
         let (_, shown) = node.get(&format!("rooms/{id}"));
         assert_eq!(shown["recording"], json!(true), "{shown}");
         let mut anns = watch(&room, 5).await;
-        let (_bob, bobs) = node.join("bob").await;
+        let (_bob, bobs) = join(&node, "bob").await;
         for least in 1..=4 {
             room.request("Draw", &json!({ "least": least })).await.unwrap();
             let tick = room.state()["tick"].as_u64().unwrap();
@@ -181,7 +147,7 @@ fn scripted(name: &str) -> Scripted {
         let tick = room.state()["tick"].as_u64().unwrap();
         anns.extend(watch(&room, tick + 5).await);
         node.post(&format!("rooms/{id}/record"), &json!({ "records": false }));
-        let file = node.recorded(&id)["file"].as_str().unwrap().to_owned();
+        let file = recorded(&node, &id)["file"].as_str().unwrap().to_owned();
         Scripted { node, room: id, file, anns }
     })
 }
@@ -192,9 +158,7 @@ impl Scripted {
     }
 
     fn ok(&self, rest: &str) -> Value {
-        let (status, shown) = self.get(rest);
-        assert_eq!(status, 200, "{rest}: {shown}");
-        shown
+        self.node.ok(&format!("recordings/{}/{}{rest}", self.file, self.room))
     }
 }
 
@@ -396,11 +360,11 @@ fn a_node_without_a_folder_says_so() {
 
 #[test]
 fn recordings_that_are_lost_are_among_the_counters() {
-    let node = Node::start("lost");
+    let node = start("lost");
     let lost = || node.get("node").1["total"]["recordings_lost"].as_u64().unwrap();
     assert_eq!(lost(), 0);
     runtime().block_on(async {
-        let (_ann, room) = node.join("ann").await;
+        let (_ann, room) = join(&node, "ann").await;
         // No file can be in it.
         fs::remove_dir(&node.folder).unwrap();
         fs::write(&node.folder, "a file").unwrap();
@@ -435,13 +399,12 @@ fn a_fork_goes_on_from_a_moment_as_a_room_of_its_own() {
     assert!(shown["state"]["tick"].as_u64() >= state["tick"].as_u64(), "{shown}");
     assert_eq!(shown["state"]["players"], state["players"]);
     runtime().block_on(async {
-        let url = format!("tcp://{}", node.running.as_ref().unwrap().local_addr());
-        let join = async |name: &str| {
-            let connection = playfield::client::connect(&url).name(name).await.unwrap();
+        let enter = async |name: &str| {
+            let connection = node.connect(name).await;
             let room = connection.join_dynamic(id).await.unwrap();
             (connection, room)
         };
-        let (_ann, anns) = join("ann").await;
+        let (_ann, anns) = enter("ann").await;
         assert_eq!(anns.state()["players"]["1"], view["players"]["1"], "her hand is hers again");
         let tick = anns.state()["tick"].as_u64().unwrap();
         watch(&anns, tick + 3).await;
@@ -451,7 +414,7 @@ fn a_fork_goes_on_from_a_moment_as_a_room_of_its_own() {
             anns.changed().await.unwrap();
         }
         // Nobody is brought here by matchmaking, and the other room goes on as it was.
-        let (_eve, eves) = node.join("eve").await;
+        let (_eve, eves) = join(node, "eve").await;
         assert_eq!(eves.id(), room);
         assert_eq!(eves.state()["players"]["1"]["score"], state["players"]["1"]["score"]);
     });
