@@ -177,7 +177,16 @@ impl Files {
 
     /// With these settings, one in each line.
     fn start_with(&self, settings: &str) -> std::result::Result<Node, String> {
-        let mut child = Command::new(std::env::current_exe().unwrap())
+        self.start_build(&std::env::current_exe().unwrap(), settings)
+    }
+
+    /// Of this program, which counts as another build under another name.
+    fn start_build(
+        &self,
+        program: &std::path::Path,
+        settings: &str,
+    ) -> std::result::Result<Node, String> {
+        let mut child = Command::new(program)
             .arg("node")
             .args(IGNORED)
             .env("PLAYFIELD_TEST_STORE", &self.store)

@@ -3,8 +3,9 @@
 use std::path::PathBuf;
 use std::process::Command;
 use std::sync::Arc;
+use std::time::Instant;
 
-use super::{Files, IGNORED, World, play_and_kill};
+use super::{Files, IGNORED, PATIENCE, World, play_and_kill};
 
 #[test]
 fn a_torn_block_is_left_out_and_a_damaged_one_is_named() {
@@ -53,4 +54,33 @@ fn two_processes_do_not_use_one_journal() {
         .unwrap();
     let why = String::from_utf8_lossy(&why.stdout).into_owned();
     assert!(why.contains("another process uses it"), "{why}");
+}
+
+#[test]
+fn files_are_kept_if_another_build_runs_inputs_that_it_cannot_compare() {
+    let files = Files::new("build");
+    let world = Arc::new(World::default());
+    play_and_kill(&files, &world, 100);
+    let names = |paths: Vec<PathBuf>| -> Vec<_> {
+        paths.iter().map(|path| path.file_name().unwrap().to_owned()).collect()
+    };
+    let before = names(files.journal());
+    let other = files.store.with_extension("other");
+    std::fs::copy(std::env::current_exe().unwrap(), &other).unwrap();
+    let started = files.start_build(&other, "");
+    std::fs::remove_file(&other).unwrap();
+    let _node = started.unwrap();
+    // They are moved once all rooms are whole in new files.
+    let kept = || {
+        let entries = std::fs::read_dir(files.journal.join("kept"));
+        let entries = entries.into_iter().flatten().map(|entry| entry.unwrap().path());
+        let mut kept = names(entries.collect());
+        kept.sort();
+        kept
+    };
+    let by = Instant::now() + PATIENCE;
+    while kept() != before {
+        assert!(Instant::now() < by, "{:?} of {before:?}", kept());
+        std::thread::yield_now();
+    }
 }

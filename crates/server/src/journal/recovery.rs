@@ -163,10 +163,19 @@ impl Journal {
         let named = format!("room {}", name_of(&about));
         let room_type = room_types.iter().find(|of| of.name == about.room_type);
         let room_type = room_type.ok_or_else(|| {
-            format!("{named} can't go on: this program has no such room type; is it another?")
+            format!(
+                "{named} can't go on: this program has no such room type; is it another than \
+                 {:?}, which wrote the journal?",
+                about.build
+            )
         })?;
-        let recovered = recover(recording, room_type)
-            .map_err(|error| format!("{named} can't go on: {error}"))?;
+        let recovered = recover(recording, room_type).map_err(|error| match &about.build {
+            build if *build == self.build => format!("{named} can't go on: {error}"),
+            build => format!(
+                "{named} can't go on in this build: {error}. Start the build {build:?}, which \
+                 wrote the journal, and upgrade from there"
+            ),
+        })?;
         if let Some(why) = recovered.stopped {
             self.keeps_others.store(true, Ordering::Relaxed);
             log::error!(
@@ -182,22 +191,24 @@ impl Journal {
         {
             self.keeps_others.store(true, Ordering::Relaxed);
             log::error!(
-                "{named} does not go on from {}, but starts from its save in the store, which is \
-                 newer: the journal has this room until {position}, and does not know that save. \
-                 It was made by a process without this journal, or after the last input that the \
-                 journal has. The files are kept in {:?}",
+                "{named} does not go on from {}, but starts from its save in the store: the journal \
+                 has this room until {position}, and does not know that save. It was made by a \
+                 process without this journal, or after the last input that the journal has, or \
+                 it is an older one that was put back. The files are kept in {:?}",
                 recording.files().last().map_or("", String::as_str),
                 self.folder.join(super::KEPT)
             );
             return Ok(inputs);
         }
         if known.inputs < position.inputs && about.build != self.build {
+            self.keeps_others.store(true, Ordering::Relaxed);
             log::warn!(
                 "{named} goes on at {position} in another build than {:?}, which journaled it: the \
-                 last hash of its state in {} is at {known}, so whether this build behaves \
-                 differently after that is not known",
+                 last hash of its state in {} is at {known}, so it is not known whether this build \
+                 behaves differently after that. The files are kept in {:?}",
                 about.build,
-                recording.files().last().map_or("", String::as_str)
+                recording.files().last().map_or("", String::as_str),
+                self.folder.join(super::KEPT)
             );
         }
         match recovered.room {
@@ -285,8 +296,8 @@ pub(crate) fn parts(path: &Path) -> Option<(u64, u32, u64)> {
     parts.next().is_none().then_some((incarnation, numbers.0, numbers.1))
 }
 
-/// Returns whether the store has a save that is newer than the journal's state of a room. `false`
-/// if that can't be read now.
+/// Returns whether the store has a save that the journal of a room does not know. `false` if that
+/// can't be read now.
 fn is_stale(
     store: &Arc<dyn Store>,
     runtime: &Runtime,
@@ -300,8 +311,8 @@ fn is_stale(
         Ok(loaded) => Ok(loaded.is_some_and(|loaded| saves.lacks(&loaded.bytes))),
         Err(error) if is_temporary(&error) => {
             log::warn!(
-                "{named} goes on from the journal, but its save can't be read now, so whether that \
-                 is newer is not known: {error}"
+                "{named} goes on from the journal, but its save can't be read now, so it is not \
+                 known whether the journal has that: {error}"
             );
             Ok(false)
         }
