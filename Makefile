@@ -11,7 +11,7 @@ TYPOS_VERSION = 1.52.0
 .DEFAULT_GOAL := help
 .PHONY: help run check test python test-python test-python-long python-programs \
     cpp test-cpp test-cpp-quick cpp-connections \
-    fuzz-cpp typescript test-typescript test-browser test-console test-new first-game laws kills rollbacks cuts \
+    fuzz-cpp typescript test-typescript test-browser test-console test-new first-game laws simulate kills rollbacks cuts \
     lint tools spelling \
     package bench bench-record bench-peers bench-python bench-typescript counts fuzz conformance fmt clean
 
@@ -148,6 +148,13 @@ LAW_CASES ?= 1200
 laws: ## test the laws of state for millions of steps, optimized (LAW_CASES=1200)
 	$(CHECK)
 	PLAYFIELD_LAW_CASES=$(LAW_CASES) cargo test --release -p playfield-state -p playfield-room -p playfield-server laws
+
+# How many clusters are simulated, each with 200 faults.
+SEEDS ?= 10000
+
+simulate: ## simulate 10,000 clusters with faults, and check the laws after every step (SEEDS=10000)
+	$(CHECK)
+	PLAYFIELD_SEEDS=$(SEEDS) cargo test --release -p playfield-cluster --test laws -- --nocapture
 
 # How often a process that saves is killed.
 KILLS ?= 1000

@@ -12,6 +12,8 @@
 //!         acts(now)  │ claims                     │
 //!                    └────────────────────────────┘
 //! ```
+//!
+//! The feature `sim` has a simulation of whole clusters with faults, for tests.
 
 mod claim;
 mod claims;
@@ -24,6 +26,8 @@ mod output;
 mod owner;
 mod random;
 mod record;
+#[cfg(feature = "sim")]
+pub mod sim;
 
 pub use engine::{Answer, Command, Engine, EngineError, EngineEvent, Key, Record, Revision, Tag};
 pub use node::{Effect, Event, Node, Notice, Place, RequestId, Save, Settings, SettingsError};

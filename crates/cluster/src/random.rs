@@ -24,3 +24,18 @@ impl Random {
         ((u128::from(self.next()) * u128::from(count)) >> 64) as u64
     }
 }
+
+#[cfg(feature = "sim")]
+impl Random {
+    /// A number from `low` to `high`, both included.
+    #[inline]
+    pub(crate) fn between(&mut self, low: u64, high: u64) -> u64 {
+        low + self.below(high - low + 1)
+    }
+
+    /// True once in `count` times.
+    #[inline]
+    pub(crate) fn one_in(&mut self, count: u64) -> bool {
+        self.below(count) == 0
+    }
+}
