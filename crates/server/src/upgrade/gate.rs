@@ -57,6 +57,8 @@ pub(crate) struct Gate {
 #[derive(Default)]
 struct Inner {
     is_upgrading: bool,
+    /// The number of upgrades that have begun.
+    begun: u64,
     round: u64,
     /// The last round that each shard has reported.
     reported: Vec<u64>,
@@ -87,6 +89,7 @@ impl Gate {
         if std::mem::replace(&mut inner.is_upgrading, true) {
             return false;
         }
+        inner.begun += 1;
         inner.reported = vec![inner.round; shards];
         inner.busy = vec![true; shards];
         inner.collected = (0..shards).map(|_| None).collect();
@@ -219,8 +222,11 @@ impl Gate {
             *place = Some(collected);
         }
         self.changed.notify_all();
+        let of = inner.begun;
         loop {
             match inner.is_over {
+                // This upgrade has failed, as another one has begun.
+                _ if inner.begun != of => return false,
                 Some(is_over) => return is_over,
                 // The wait is short: the thread that upgrades has limits.
                 None => inner = self.wait(inner, Duration::from_secs(1)),
@@ -289,6 +295,21 @@ mod tests {
         };
         assert!(!gate.wait_until_still(Instant::now() + LONG, &wake, || rounds.get() < 3));
         assert_eq!(rounds.get(), 3);
+    }
+
+    #[test]
+    fn a_shard_goes_on_after_a_failed_upgrade_though_another_begins_at_once() {
+        let gate = Gate::default();
+        assert!(gate.begin(1));
+        std::thread::scope(|scope| {
+            let (frozen, listeners, connections) = (Err(String::new()), Vec::new(), Vec::new());
+            let collected = Collected { frozen, listeners, connections };
+            let shard = scope.spawn(|| gate.hand_in(0, collected));
+            assert!(gate.take_collected(Instant::now() + LONG).is_some());
+            gate.end(false);
+            assert!(gate.begin(1));
+            assert!(!shard.join().unwrap());
+        });
     }
 
     #[test]
