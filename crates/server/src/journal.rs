@@ -209,12 +209,16 @@ impl Journal {
             file.seek(SeekFrom::Start(0))?;
             file.read_to_string(&mut text)?;
         }
-        let (incarnation, shards) = text.trim().split_once(' ').unwrap_or((text.trim(), "0"));
-        let numbers = u64::from_str_radix(incarnation, 16).ok().zip(shards.parse().ok());
-        numbers.ok_or_else(|| {
+        let numbers = text.trim_end().split_once(' ').and_then(|(incarnation, shards)| {
+            Some((u64::from_str_radix(incarnation, 16).ok()?, shards.parse().ok()?))
+        });
+        // A cut number would be that of a process without files.
+        let whole = numbers.filter(|(incarnation, shards)| owner(*incarnation, *shards) == text);
+        whole.ok_or_else(|| {
             let text = format!(
-                "its file `owner` has {text:?} instead of a number in hexadecimal and a number of \
-                 shards"
+                "its file `owner` has {text:?} instead of 16 hexadecimal digits and a number of \
+                 shards of 5 digits: put it back, or move the files of the journal away with it to \
+                 start rooms from their saves"
             );
             io::Error::new(io::ErrorKind::InvalidData, text)
         })
@@ -283,7 +287,7 @@ impl Journal {
             return;
         }
         let Some(file) = &mut *owner else { return };
-        while let Err(error) = write_owner(file, self.incarnation, self.shards) {
+        while let Err(error) = write_owner(file, self.incarnation, self.shards as u32) {
             log::error!("journal.folder = {:?}: `owner` can't be written: {error}", self.folder);
             #[expect(clippy::disallowed_methods, reason = "no event says that a disk works again")]
             thread::sleep(Duration::from_secs(1));
@@ -426,10 +430,15 @@ fn left_behind(folder: &Path) -> Option<String> {
     })
 }
 
-fn write_owner(mut file: &File, incarnation: u64, shards: usize) -> io::Result<()> {
+/// The content of the file `owner`. Its length is fixed, so that no rest of another number remains.
+fn owner(incarnation: u64, shards: u32) -> String {
+    format!("{incarnation:016x} {shards:05}\n")
+}
+
+fn write_owner(mut file: &File, incarnation: u64, shards: u32) -> io::Result<()> {
     file.seek(SeekFrom::Start(0))?;
-    // Fixed length, so that no rest of another number remains.
-    writeln!(file, "{incarnation:016x} {shards:05}")?;
+    // With one write: a process that is killed leaves no part of it.
+    file.write_all(owner(incarnation, shards).as_bytes())?;
     file.sync_all()
 }
 

@@ -168,6 +168,25 @@ fn an_owner_that_is_no_number_is_named_with_its_folder() {
     }
 }
 
+#[test]
+fn an_owner_that_was_cut_is_not_taken_for_another_and_no_file_is_removed() {
+    let folder = Folder::new("cut");
+    three_files(&folder);
+    let (files, owner) = (folder.files(), folder.0.join("owner"));
+    let whole = fs::read_to_string(&owner).unwrap();
+    for length in 1..whole.len() {
+        fs::write(&owner, &whole[..length]).unwrap();
+        let why = folder.open().recover(&[], None).err().expect("it is noticed").to_string();
+        let has = format!("`owner` has {:?}", &whole[..length]);
+        for part in [&has, "journal.folder", "put it back"] {
+            assert!(why.contains(part), "{part} is missing in: {why}");
+        }
+    }
+    assert_eq!(folder.files(), files);
+    fs::write(&owner, &whole).unwrap();
+    assert!(folder.open().recover(&[], None).unwrap().open.is_empty());
+}
+
 /// Begins three files, with two blocks in each, as a process that is killed leaves them.
 fn three_files(folder: &Folder) {
     let journal = folder.open();

@@ -628,7 +628,7 @@ fn two_rooms_of_one_key_of_which_none_is_newer_are_named() {
     let _ = fs::remove_dir_all(&folder);
     let settings = config::Journal { folder: folder.clone(), ..config::Journal::default() };
     let journal = Journal::open(&settings, &[room_type()], 2, false).unwrap().unwrap();
-    fs::write(folder.join("owner"), "0000000000000007\n").unwrap();
+    fs::write(folder.join("owner"), "0000000000000007 00002\n").unwrap();
     let mut ids = Vec::new();
     for shard in 0..2 {
         begin(Speed::Held);
