@@ -88,6 +88,12 @@ impl Journal {
         }
         let mut journals = Vec::new();
         for (shard, files) in files {
+            if let Some((_, name, _)) = files.first().filter(|(.., bytes)| !has_begin(bytes)) {
+                return Err(failed(format!(
+                    "{name} is empty, or its first block is damaged, and shard {shard} has no \
+                     earlier file: rooms of this shard would be lost"
+                )));
+            }
             let files_read = files.iter().map(|(_, name, bytes)| (name.as_str(), &bytes[..]));
             let journal = Read::read(files_read);
             for fault in journal.faults().iter().filter(|fault| !fault.is_damage) {
@@ -266,6 +272,11 @@ impl Journal {
         shards.values_mut().for_each(|files| files.sort_by_key(|(number, ..)| *number));
         Ok(shards)
     }
+}
+
+/// Returns whether a file has its first block, which is durable before an earlier file is removed.
+fn has_begin(bytes: &[u8]) -> bool {
+    Segment::read(bytes).is_some()
 }
 
 /// The first file of a shard that is missing, and the name of the one before: a gap in the numbers,

@@ -187,6 +187,23 @@ fn an_owner_that_was_cut_is_not_taken_for_another_and_no_file_is_removed() {
     assert!(folder.open().recover(&[], None).unwrap().open.is_empty());
 }
 
+#[test]
+fn the_oldest_file_of_a_shard_without_its_begin_is_named() {
+    let folder = Folder::new("begin");
+    three_files(&folder);
+    let oldest = folder.files().remove(0);
+    let bytes = fs::read(&oldest).unwrap();
+    for content in [vec![], vec![0; bytes.len()], bytes[..20].to_vec()] {
+        fs::write(&oldest, &content).unwrap();
+        let why = folder.open().recover(&[], None).err().expect("it is noticed").to_string();
+        let what = format!("{} is empty, or its first block is damaged", oldest.display());
+        for part in [what.as_str(), "shard 0", "Nothing was changed"] {
+            assert!(why.contains(part), "{part} is missing in: {why}");
+        }
+        assert_eq!(fs::read(&oldest).unwrap(), content);
+    }
+}
+
 /// Begins three files, with two blocks in each, as a process that is killed leaves them.
 fn three_files(folder: &Folder) {
     let journal = folder.open();
