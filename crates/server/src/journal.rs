@@ -298,13 +298,13 @@ impl Journal {
         self.wake_shards();
     }
 
-    /// The files of other incarnations.
+    /// The files of other incarnations. Files with other names are none of a journal.
     fn others(&self) -> io::Result<impl Iterator<Item = PathBuf>> {
         let own = format!("{:016x}-", self.incarnation);
         let entries = fs::read_dir(&self.folder)?.filter_map(Result::ok);
         Ok(entries.map(|entry| entry.path()).filter(move |path| {
             let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-            path.extension().is_some_and(|it| it == ENDING) && !name.starts_with(&own)
+            parts(path).is_some() && !name.starts_with(&own)
         }))
     }
 

@@ -204,6 +204,24 @@ fn the_oldest_file_of_a_shard_without_its_begin_is_named() {
     }
 }
 
+#[test]
+fn files_that_are_none_of_a_journal_stay() {
+    let folder = Folder::new("foreign");
+    three_files(&folder);
+    let notes = folder.0.join(format!("notes.{ENDING}"));
+    fs::write(&notes, "mine").unwrap();
+    let journal = folder.open();
+    assert!(journal.recover(&[], None).unwrap().open.is_empty());
+    let mut sink = FileSink::start(&journal, 0, || {}).unwrap();
+    sink.append(block(0, false));
+    sink.settled(0, 0);
+    drop(sink);
+    assert!(journal.wait_until_written(Instant::now() + PATIENCE));
+    journal.release();
+    assert_eq!(fs::read_to_string(&notes).unwrap(), "mine");
+    assert_eq!(folder.files().len(), 2, "the files before are removed");
+}
+
 /// Begins three files, with two blocks in each, as a process that is killed leaves them.
 fn three_files(folder: &Folder) {
     let journal = folder.open();
