@@ -93,8 +93,8 @@ impl Entering {
         self.schema_requests.due_at()
     }
 
-    /// The schema by which the options of unconfirmed requests for rooms of a type are written, with
-    /// its fingerprint, if there can be any.
+    /// The schema by which the options of unconfirmed requests for rooms of a type are written,
+    /// with its fingerprint, if there can be any.
     pub(super) fn written(&self, room_type: &str) -> Option<(u64, Arc<RoomSchema>)> {
         self.schemas.written(room_type, self.entries.values().map(|entry| &entry.build))
     }

@@ -1,8 +1,8 @@
 //! Clients that speak an earlier schema of a room type than this process, which has taken over.
 //!
-//! The node sends such a client this process's `schema`: at once if the client is in such a room, or
-//! else before anything that says by which schema this process speaks. Until the client confirms it,
-//! the client's messages use the earlier schema, and are converted.
+//! The node sends such a client this process's `schema`: at once if the client is in such a room,
+//! or else before anything that says by which schema this process speaks. Until the client confirms
+//! it, the client's messages use the earlier schema, and are converted.
 
 use std::borrow::Cow;
 use std::sync::Arc;
