@@ -67,7 +67,7 @@ function Facts({ of, file }: { of: api.Recording; file: string }) {
     ["Begin", moment(of.began_ms)],
     ["Length", span(of.last.at_ms - of.first.at_ms)],
     ["Why", of.why],
-    ["End", of.end?.why ?? "none yet, or the process ended"],
+    ["End", of.end?.why ?? "not written yet, or the process ended"],
     ["Recorded by", of.build],
   ];
   const notes = [

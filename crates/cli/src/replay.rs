@@ -7,11 +7,12 @@ use std::io::{self, Read as _, Write};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
+use log::LevelFilter;
 use playfield_room::recording::{
     About, Glance, Journal, JournalPart, Moment, ReadLimit, Recording, RecordingError, Replay,
     Summary,
 };
-use playfield_server::Server;
+use playfield_server::{Server, log_to_stderr};
 
 use crate::options::{Failure, Setter, Usage, describe, read, set};
 
@@ -99,6 +100,7 @@ pub(crate) fn run(
         return Ok(out.write_all(help(program).as_bytes())?);
     }
     let Given { file, to, room, verifies, limit } = given;
+    log_to_stderr(LevelFilter::Warn);
     let file = file.ok_or_else(|| Usage("replay needs the file of a recording".to_owned()))?;
     if verifies && to.is_some() {
         return Err(Usage("--to and --verify: give one of them".to_owned()).into());
@@ -158,9 +160,15 @@ pub(crate) fn run(
     if let Some(fault) = recording.fault() {
         log::warn!("{}: {fault}; inputs are missing from there on", file.display());
     }
-    let state = replay.state().map_err(|error| failed(&error))?;
+    let mut state = replay.state().map_err(|error| failed(&error))?;
+    let end = replay.position();
+    if state.is_null() && to.is_none() && end.inputs > 0 {
+        replay.seek(Moment::Inputs(end.inputs - 1)).map_err(|error| failed(&error))?;
+        state = replay.state().map_err(|error| failed(&error))?;
+        log::warn!("{}: the room ended at {end}; this is its state before that", file.display());
+    }
     if state.is_null() {
-        return Err(failed(&format!("the room has ended at {}", replay.position())));
+        return Err(failed(&format!("the room has ended at {end}; give an earlier moment")));
     }
     Ok(writeln!(out, "{state:#}")?)
 }
@@ -296,7 +304,10 @@ fn report(recording: &Recording, summary: &Summary, out: &mut dyn Write) -> io::
     match (recording.end(), recording.fault()) {
         (Some(end), _) => writeln!(out, "the recording ends there: {}", end.why),
         (None, Some(fault)) => writeln!(out, "the recording ends there: {fault}"),
-        (None, None) => writeln!(out, "the recording ends there: the process ended"),
+        (None, None) => writeln!(
+            out,
+            "the recording ends there: the process ended, or has not written more yet"
+        ),
     }
 }
 
