@@ -134,7 +134,10 @@ impl Schemas {
         };
         let made = made.map(Arc::new).map_err(|error| {
             let name = &here.name;
-            format!("room type {name:?}: its clients speak by the schema of this process: {error}")
+            format!(
+                "room type {name:?}: its clients speak by the schema of this process: {error}; or \
+                 stop this process and start the new one: clients come back by themselves"
+            )
         });
         self.transcoders.insert(of, made.clone());
         made
