@@ -10,6 +10,7 @@ mod players;
 mod rooms;
 mod schemas;
 mod shops;
+mod stores;
 
 use std::io::Write as _;
 use std::net::TcpListener;

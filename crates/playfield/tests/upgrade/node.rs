@@ -25,6 +25,15 @@ pub(crate) fn serve(server: Server) {
 }
 
 pub(crate) fn serve_on(shards: usize, server: Server) {
+    let server = match std::env::var("PLAYFIELD_TEST_STORE") {
+        Ok(path) => server.store_file(path),
+        Err(_) => server,
+    };
+    serve_stored(shards, server);
+}
+
+/// Serves with the store that the server has.
+pub(crate) fn serve_stored(shards: usize, server: Server) {
     if std::env::var("PLAYFIELD_TEST_NODE").is_err() {
         return;
     }
@@ -37,10 +46,6 @@ pub(crate) fn serve_on(shards: usize, server: Server) {
     }
     config.log = LevelFilter::Warn;
     config.http.answer_timeout = PATIENCE;
-    let server = match std::env::var("PLAYFIELD_TEST_STORE") {
-        Ok(path) => server.store_file(path),
-        Err(_) => server,
-    };
     let server = server.route("POST", "/upgrade/{program}", upgrade).route(
         "POST",
         "/desk/{key}/{act}",

@@ -35,7 +35,8 @@ impl EventLoop {
         self.note(events);
         if stage == Stage::Draining {
             let is_busy = self.shard.has_work_in_flight();
-            self.shared.gate.note_busy(self.index, is_busy);
+            let is_unsaved = self.shard.waits_for_store(self.shared.gate.number());
+            self.shared.gate.note_busy(self.index, is_busy, is_unsaved);
             self.shard.advance();
         } else {
             self.go_to(stage);

@@ -102,6 +102,9 @@ pub(crate) struct Shard {
     frozen: Vec<(RoomKey, FrozenWriter)>,
     /// Rooms whose work was ended so that they could be frozen.
     given_up: Vec<RoomKey>,
+    /// The rooms whose saves the store had when the shard began to drain, each with its last
+    /// completed save, and the number of the upgrade.
+    saving: (u64, Vec<(RoomKey, Option<u64>)>),
     /// The reason that a room can't be frozen, if one can't.
     not_frozen: Option<String>,
     /// Mail from outside since the rooms were written, if they are: it is not in their frozen form.
@@ -161,6 +164,7 @@ impl Shard {
             said_goodbye: false,
             frozen: Vec::new(),
             given_up: Vec::new(),
+            saving: (0, Vec::new()),
             not_frozen: None,
             held_mail: None,
             thawed: Vec::new(),

@@ -66,6 +66,8 @@ struct Inner {
     moved: bool,
     /// The shards that have work in flight while they drain.
     busy: Vec<bool>,
+    /// The shards for whose rooms the store has a save since before that.
+    unsaved: Vec<bool>,
     collected: Vec<Option<Collected>>,
     /// Called if the node is told to stop in the meantime.
     on_stop: Option<Box<dyn FnOnce() + Send>>,
@@ -92,6 +94,7 @@ impl Gate {
         inner.begun += 1;
         inner.reported = vec![inner.round; shards];
         inner.busy = vec![true; shards];
+        inner.unsaved = vec![true; shards];
         inner.collected = (0..shards).map(|_| None).collect();
         inner.is_over = None;
         true
@@ -162,12 +165,26 @@ impl Gate {
         }
     }
 
-    pub(crate) fn note_busy(&self, shard: usize, is_busy: bool) {
+    /// The number of the upgrade.
+    pub(crate) fn number(&self) -> u64 {
+        self.lock().begun
+    }
+
+    pub(crate) fn note_busy(&self, shard: usize, is_busy: bool, is_unsaved: bool) {
         let mut inner = self.lock();
-        if let Some(busy) = inner.busy.get_mut(shard) {
-            *busy = is_busy;
+        let Inner { busy, unsaved, .. } = &mut *inner;
+        if let Some((busy, unsaved)) = busy.get_mut(shard).zip(unsaved.get_mut(shard)) {
+            (*busy, *unsaved) = (is_busy, is_unsaved);
             self.changed.notify_all();
         }
+    }
+
+    /// Waits until the store has completed all saves that it had when the shards began to drain, up
+    /// to a deadline, or until the node is told to stop. Returns whether it has completed them.
+    pub(super) fn wait_until_saved(&self, by: Instant, wake: &dyn Fn()) -> bool {
+        let is_saved = |inner: &Inner| !inner.unsaved.contains(&true);
+        self.wait_until(by, wake, is_saved);
+        is_saved(&self.lock())
     }
 
     /// Waits until no mail is in flight. Returns `false` if the deadline passed, or waiting became

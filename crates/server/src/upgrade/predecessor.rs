@@ -27,6 +27,9 @@ use crate::sys;
 /// The time that shards have to come to rest, and a frozen node to be sent.
 const STEP_MAX: Duration = Duration::from_secs(10);
 
+/// The time that the store has to complete the saves of rooms, after the wait for other work.
+const STORE_WAIT: Duration = Duration::from_secs(1);
+
 /// Replaces this process by a new one. Returns when that serves; the shards of this one end then.
 pub(crate) fn upgrade(
     shared: &SharedRuntime,
@@ -195,11 +198,22 @@ impl Handover {
         gate.go_to(Stage::Draining);
         let written = Written::begin(node);
         gate.wait_until_drained(Instant::now() + node.config.timeouts.freeze_wait, &wake);
+        // Saves of journaled rooms wait for the journal.
         let wait = Instant::now() + node.config.journal.wait;
         let is_written = gate.wait_until_done(wait, &wake, || written.is_done());
         check_goes_on(shared)?;
         if !is_written {
             return Err(written.error());
+        }
+        // Before rooms stop: they would stand still while the store is waited for.
+        if !gate.wait_until_saved(Instant::now() + STORE_WAIT, &wake) {
+            check_goes_on(shared)?;
+            return Err(UpgradeError::new(format!(
+                "the store has saves of rooms that it did not complete within \
+                 timeouts.freeze_wait = {:?} and {STORE_WAIT:?}: upgrade once it takes saves in \
+                 time, or raise timeouts.freeze_wait",
+                node.config.timeouts.freeze_wait
+            )));
         }
         phases.end("work in flight");
 

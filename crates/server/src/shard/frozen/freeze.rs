@@ -63,6 +63,21 @@ impl Shard {
         rooms.into_iter().any(|hosted| !hosted.room.in_flight().is_empty())
     }
 
+    /// Returns whether the store still has a save that it had when the shard began to drain for the
+    /// upgrade of this number.
+    pub(crate) fn waits_for_store(&mut self, upgrade: u64) -> bool {
+        let rooms = &self.host.rooms;
+        let saving = |key: RoomKey| {
+            let hosted = rooms.get(key).filter(|hosted| hosted.room.in_flight().is_saving)?;
+            Some((key, hosted.saved))
+        };
+        if self.saving.0 != upgrade {
+            self.saving = (upgrade, rooms.keys().into_iter().filter_map(saving).collect());
+        }
+        self.saving.1.retain(|of| saving(of.0) == Some(*of));
+        !self.saving.1.is_empty()
+    }
+
     /// Does what members wait for, and ends the work in flight: from here on, nothing happens here
     /// but what other shards cause.
     pub(crate) fn stop_rooms(&mut self) {

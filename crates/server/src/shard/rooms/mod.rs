@@ -103,7 +103,7 @@ pub(crate) struct Hosted {
     /// Its messages, while an operator looks.
     pub(super) record: Option<Box<Record>>,
     /// The number of the last save that is complete.
-    pub(super) saved: Option<u64>,
+    pub(in crate::shard) saved: Option<u64>,
     /// Its recent lateness, and the number of syncs that it has missed since it began.
     pub(super) late: Late,
     pub(super) syncs_missed: u64,
