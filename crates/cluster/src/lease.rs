@@ -149,7 +149,7 @@ impl Lease {
                 self.renewed(now, pending.sent_at);
                 Change::Taken
             }
-            // Which write it was that came first is seen by reading.
+            // Reading shows which write came first.
             (Step::Take, Err(_)) => {
                 self.read(Step::Look, now, output);
                 Change::None

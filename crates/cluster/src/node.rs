@@ -110,7 +110,7 @@ pub enum Event {
 /// A save that was opened, compared with the room in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Save {
-    /// The last one that the room in memory wrote, or there is no such room.
+    /// The last one that the room in memory wrote; or no room is in memory.
     Intact,
     /// One of another owner.
     Changed,

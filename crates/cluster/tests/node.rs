@@ -325,7 +325,7 @@ fn an_answer_that_waited_while_the_observer_stood_still_does_not_count_for_other
         }
     }
     other.exchange(secs(40), &mut bench);
-    // It finds the engine in an outage, after which the node of slot 1 has not renewed yet.
+    // The engine is away at first. After that, the node of slot 1 has not renewed yet.
     bench.is_away = true;
     run(&mut [&mut other], &mut bench, secs(40), secs(43));
     bench.is_away = false;

@@ -425,7 +425,7 @@ export function makeConnection(
     if (isWelcome && COUNTED.includes(type)) {
       unreadable = 0;
       hasProgress = true;
-      // Where the session is not kept, the node numbers only the schemas that nobody asked for.
+      // In a session that is not kept, the node numbers only schemas that were not requested.
       if (token || (type === "schema" && message.request === undefined)) received += 1;
       behindLength += length;
       if (++behind >= ACK_EVERY || behindLength >= ACK_LENGTH) acknowledge();

@@ -73,8 +73,8 @@ impl Speech {
 }
 
 impl Protocol {
-    /// The node continues with this schema of a room type. So do this client's rooms of the type, and
-    /// what it has sent that is not confirmed.
+    /// The node continues with this schema of a room type. So do this client's rooms of the type,
+    /// and what it has sent that is not confirmed.
     pub(super) fn switch(&mut self, room_type: &str, text: &[u8]) {
         self.resumption.heard_unasked_schema();
         let rooms = self.rooms.speaking(room_type);

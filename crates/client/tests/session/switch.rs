@@ -262,7 +262,7 @@ fn options_are_by_the_schema_that_came_last_whatever_room_the_client_is_in() {
 #[test]
 fn a_client_that_nobody_keeps_confirms_schemas_by_their_number() {
     let mut talk = Talk::welcomed();
-    // A type of which it knows nothing.
+    // A type that the client does not know.
     talk.switches(&build(&[]));
     assert_eq!(talk.heard(), [other("Ack { received: 1 }")]);
     talk.enters();

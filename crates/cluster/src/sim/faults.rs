@@ -23,7 +23,7 @@ impl Fault {
     /// The time from which on it does no more harm by itself.
     pub(super) fn ends(&self) -> u64 {
         match self.kind {
-            // What it costs is to be over before the process is back.
+            // Its harm must be over before the process is back.
             FaultKind::Crash { .. } | FaultKind::ClockRate(_) => self.at,
             FaultKind::Slow { by, .. } => self.at + self.span + by,
             _ => self.at + self.span,

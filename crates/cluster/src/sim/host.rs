@@ -199,7 +199,7 @@ impl World {
         }
     }
 
-    /// Carries commands and effects out until there are no more.
+    /// Carries out commands and effects until none are left.
     fn exchange(&mut self, host: u8, process: &mut Process) {
         let life = self.hosts[usize::from(host)].life;
         loop {

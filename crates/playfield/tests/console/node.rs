@@ -33,7 +33,7 @@ impl Node {
         api(self.console, &format!("POST /api/{path}"), body)
     }
 
-    /// What is there.
+    /// Reads something that exists.
     pub(super) fn ok(&self, path: &str) -> Value {
         let (status, shown) = self.get(path);
         assert_eq!(status, 200, "{path}: {shown}");

@@ -71,7 +71,7 @@ impl Protocol {
         self.rooms.awaiting(|granted| granted.awaits.is_some() && granted.room_type == room_type)
     }
 
-    /// A request has failed. Returns whether it was one for a schema, which the program did not make.
+    /// A request has failed. Returns whether it was one for a schema, not of the program's making.
     pub(in crate::session) fn schema_failed(
         &mut self,
         request: RequestNumber,

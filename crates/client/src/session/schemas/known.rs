@@ -71,8 +71,8 @@ impl Schemas {
         Some(Speech { room_type, player, own, fingerprint, since: None })
     }
 
-    /// The node's schema of a room type, with its fingerprint, if it is known: to this client, or as
-    /// that of one of these builds.
+    /// The node's schema of a room type, with its fingerprint, if it is known: to this client, or
+    /// as that of one of these builds.
     pub(in crate::session) fn written<'a>(
         &self,
         room_type: &str,

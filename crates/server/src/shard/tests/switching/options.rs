@@ -247,7 +247,7 @@ fn play(steps: &[Step], is_kept: bool) {
         world.wait(60);
         guest.hear(&mut world);
     }
-    // What is on its way in an upgrade is refused.
+    // Requests on their way during an upgrade are refused.
     assert!(guest.errors.iter().all(|code| *code == ErrorCode::Busy), "{:?}", guest.errors);
     let mut answered = [guest.seen, guest.refused].concat();
     answered.sort_unstable();
@@ -330,7 +330,7 @@ fn a_confirmation_of_an_earlier_schema_confirms_no_later_one() {
     guest.send(&mut world);
     world.wait(60);
     guest.hear(&mut world);
-    // It is in a room, and has not sent its confirmation of the schema that has answered its hello.
+    // The client is in a room, and has not confirmed the schema that answered its hello.
     world.becomes(1, &mut guest);
     guest.create(&world);
     world.talk(&mut guest);
