@@ -153,6 +153,19 @@ fn wait_for(said: &Receiver<&'static str>, what: &str) {
     while said.recv_timeout(PATIENCE).expect("the store is used") != what {}
 }
 
+/// Has a room with 7 coins end while the store is away, and then its node.
+fn end_while_away(folder: &Folder, store: &Away) {
+    let running = folder.start(store.clone());
+    runtime().block_on(async {
+        let room = join(&connect(&running).await).await.unwrap();
+        assert_eq!(room.request(Put(7)).await.unwrap(), 7);
+        store.goes(true);
+        running.handle().close(room.id(), "over").unwrap();
+        while room.changed().await.is_ok() {}
+    });
+    running.shutdown();
+}
+
 /// The coins in the save.
 fn coins(store: &Away) -> u64 {
     let save = store.saves.get("purse", "one").expect("it is saved");
@@ -203,15 +216,7 @@ fn a_room_goes_on_while_the_store_is_away_and_is_saved_once_it_is_back() {
 fn a_node_starts_while_the_store_is_away_and_saves_a_room_that_was_ending_once_it_is_back() {
     let (store, _said) = Away::new();
     let folder = Folder::new("ending");
-    let running = folder.start(store.clone());
-    runtime().block_on(async {
-        let room = join(&connect(&running).await).await.unwrap();
-        assert_eq!(room.request(Put(7)).await.unwrap(), 7);
-        store.goes(true);
-        running.handle().close(room.id(), "over").unwrap();
-        while room.changed().await.is_ok() {}
-    });
-    running.shutdown();
+    end_while_away(&folder, &store);
     // The second process finds the room in the journal of the first.
     for _ in 0..2 {
         let running = folder.start(store.clone());
@@ -239,15 +244,7 @@ fn a_node_starts_while_the_store_is_away_and_saves_a_room_that_was_ending_once_i
 fn a_room_that_was_ending_does_not_replace_a_newer_save() {
     let (store, _said) = Away::new();
     let folder = Folder::new("newer");
-    let running = folder.start(store.clone());
-    runtime().block_on(async {
-        let room = join(&connect(&running).await).await.unwrap();
-        assert_eq!(room.request(Put(7)).await.unwrap(), 7);
-        store.goes(true);
-        running.handle().close(room.id(), "over").unwrap();
-        while room.changed().await.is_ok() {}
-    });
-    running.shutdown();
+    end_while_away(&folder, &store);
     // Another node has the room meanwhile.
     let newer = playfield_state::save(&Purse { coins: 100 });
     runtime().block_on(async {

@@ -5,9 +5,10 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use super::{Files, PATIENCE, World, ask, bots};
+use super::{Files, Node, PATIENCE, World, ask, bots};
 
 /// A file system with little space, while it is in scope.
 struct Small(PathBuf);
@@ -54,12 +55,29 @@ impl Drop for Small {
     }
 }
 
+/// Kills the node, and has the bots go on with the next one.
+fn crash_and_go_on(
+    (files, settings): (&Files, &str),
+    world: &Arc<World>,
+    mut node: Node,
+    players: JoinHandle<()>,
+) {
+    node.kill();
+    players.join().expect("nothing is lost");
+    let node = files.start_with(settings).unwrap();
+    let players = bots(world, &node.url());
+    world.wait(&players, 60);
+    world.is_over.store(true, Ordering::Relaxed);
+    players.join().expect("nothing is lost");
+    drop(node);
+}
+
 #[test]
 fn nothing_is_answered_while_the_disk_is_full_and_all_goes_on_after_that() {
     let Some(small) = Small::new("full", 1 << 20) else { return };
     let (files, settings) = (Files::new("full"), small.settings());
     let world = Arc::new(World::default());
-    let mut node = files.start_with(&settings).unwrap();
+    let node = files.start_with(&settings).unwrap();
     let players = bots(&world, &node.url());
     world.wait(&players, 60);
     small.fill();
@@ -77,14 +95,7 @@ fn nothing_is_answered_while_the_disk_is_full_and_all_goes_on_after_that() {
     }
     small.empty();
     world.wait(&players, 60);
-    node.kill();
-    players.join().expect("nothing is lost");
-    let mut node = files.start_with(&settings).unwrap();
-    let players = bots(&world, &node.url());
-    world.wait(&players, 60);
-    world.is_over.store(true, Ordering::Relaxed);
-    players.join().expect("nothing is lost");
-    node.kill();
+    crash_and_go_on((&files, &settings), &world, node, players);
 }
 
 #[test]
@@ -117,12 +128,5 @@ fn an_upgrade_is_refused_while_the_journal_stands_still_and_done_after_that() {
     let pid = answer.rsplit_once("done ").and_then(|(_, pid)| pid.trim().parse().ok());
     node.pid = pid.unwrap_or_else(|| panic!("{answer}"));
     world.wait(&players, 60);
-    node.kill();
-    players.join().expect("nothing is lost");
-    let mut node = files.start_with(&settings).unwrap();
-    let players = bots(&world, &node.url());
-    world.wait(&players, 60);
-    world.is_over.store(true, Ordering::Relaxed);
-    players.join().expect("nothing is lost");
-    node.kill();
+    crash_and_go_on((&files, &settings), &world, node, players);
 }
