@@ -276,6 +276,11 @@ impl Directory {
             .change(id, Some(summary), |room| room.reserved = room.reserved.saturating_sub(1));
     }
 
+    /// The number of rooms that exist.
+    pub(crate) fn count(&self) -> usize {
+        self.lock().rooms.values().filter(|room| !room.awaited).count()
+    }
+
     /// The number of rooms plus their taken and reserved seats.
     #[cfg(test)]
     pub(crate) fn load(&self) -> usize {

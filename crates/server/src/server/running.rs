@@ -174,7 +174,8 @@ impl Running {
 
     /// Begins the shutdown.
     fn stop(&self, why: &str) {
-        let rooms = self.stats().total().rooms;
+        // The counters of the shards may lack a room that has just been created.
+        let rooms = self.node.directory.count();
         let connections = self.stopper.shared.connections.load(Ordering::Relaxed);
         log::info!("the node stops, with {rooms} rooms and {connections} connections: {why}");
         self.stopper.stop();
