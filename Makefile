@@ -11,8 +11,8 @@ TYPOS_VERSION = 1.52.0
 .DEFAULT_GOAL := help
 .PHONY: help run check test python test-python test-python-long python-programs \
     cpp test-cpp test-cpp-quick cpp-connections \
-    fuzz-cpp typescript test-typescript test-browser test-console test-new first-game laws simulate kills rollbacks cuts \
-    lint tools spelling \
+    fuzz-cpp typescript test-typescript test-browser test-console test-new first-game laws simulate \
+    kills rollbacks cuts lint tools spelling \
     package bench bench-record bench-peers bench-python bench-typescript counts fuzz conformance fmt clean
 
 help: ## say what each command does (this text)

@@ -95,7 +95,7 @@ pub(crate) fn run(
     log_to_stderr(config.log);
     #[cfg(target_os = "linux")]
     crate::upgrade::hold_signal()?;
-    // Set up before the start: a process can be told to stop as soon as it has taken over.
+    // Before the start: a signal may come as soon as this process has taken over.
     let told = Arc::new(Mutex::new(Told::default()));
     let of_signals = Arc::clone(&told);
     ctrlc::set_handler(move || by_signal(&of_signals)).map_err(io::Error::other)?;

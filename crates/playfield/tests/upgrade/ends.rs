@@ -1,4 +1,4 @@
-//! Processes that are killed or told to stop while another is about to take over.
+//! Processes that are killed, or get SIGTERM, while another is about to take over.
 
 use std::io::Read as _;
 use std::sync::atomic::Ordering;

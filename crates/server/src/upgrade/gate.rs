@@ -69,7 +69,7 @@ struct Inner {
     /// The shards for whose rooms the store has a save since before that.
     unsaved: Vec<bool>,
     collected: Vec<Option<Collected>>,
-    /// Called if the node is told to stop in the meantime.
+    /// Called if the node is stopped in the meantime.
     on_stop: Option<Box<dyn FnOnce() + Send>>,
     /// The outcome, once there is one: another process has taken over, or has not.
     is_over: Option<bool>,
@@ -105,7 +105,7 @@ impl Gate {
         self.lock().on_stop = Some(Box::new(call));
     }
 
-    /// The node is told to stop.
+    /// The node is to stop.
     pub(crate) fn stop(&self) {
         let mut inner = self.lock();
         if let Some(call) = inner.on_stop.take() {
@@ -136,13 +136,13 @@ impl Gate {
     }
 
     /// Waits until all draining shards have finished their work in flight, up to a deadline, or
-    /// until the node is told to stop.
+    /// until the node is to stop.
     pub(super) fn wait_until_drained(&self, by: Instant, wake: &dyn Fn()) {
         self.wait_until(by, wake, |inner| !inner.busy.contains(&true));
     }
 
     /// Waits until something has happened in turns of the shards, up to a deadline, or until the
-    /// node is told to stop. Returns whether it has happened.
+    /// node is to stop. Returns whether it has happened.
     pub(super) fn wait_until_done(
         &self,
         by: Instant,
@@ -180,7 +180,7 @@ impl Gate {
     }
 
     /// Waits until the store has completed all saves that it had when the shards began to drain, up
-    /// to a deadline, or until the node is told to stop. Returns whether it has completed them.
+    /// to a deadline, or until the node is to stop. Returns whether it has completed them.
     pub(super) fn wait_until_saved(&self, by: Instant, wake: &dyn Fn()) -> bool {
         let is_saved = |inner: &Inner| !inner.unsaved.contains(&true);
         self.wait_until(by, wake, is_saved);

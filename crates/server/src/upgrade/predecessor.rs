@@ -83,7 +83,7 @@ pub(crate) fn upgrade(
     result
 }
 
-/// Fails if the node was told to stop: then no other process is to go on with it.
+/// Fails if the node is to stop: then no other process may continue it.
 fn check_goes_on(shared: &SharedRuntime) -> Result<(), UpgradeError> {
     match shared.stops.load(Ordering::Acquire) {
         true => Err(stops()),

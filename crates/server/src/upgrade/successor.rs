@@ -141,8 +141,7 @@ impl Successor {
         match sent.and_then(|()| self.0.receive(STEP_MAX)) {
             Ok(Message::Over) => Ok(()),
             Ok(other) => Err(unexpected(&other)),
-            // This process was told to begin. The old one can't touch the rooms any more, nor
-            // continue.
+            // This process may serve: the old one has let go of the rooms, and can't continue.
             Err(error) if is_end(&error) => Ok(()),
             Err(error) => Err(error),
         }

@@ -25,7 +25,7 @@ impl Session {
 
 impl Protocol {
     /// The answer to a request for a schema, or a schema that follows the welcome. Returns whether
-    /// the program is to be told.
+    /// the program has to hear of it.
     pub(in crate::session) fn schema(&mut self, schema: &server::Schema<'_>) -> bool {
         let server::Schema { request, room_type, schema } = schema;
         // The request says which room type it is, whatever the answer says.

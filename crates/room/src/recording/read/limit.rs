@@ -59,7 +59,7 @@ impl Recording {
     /// Reads a file. Returns the number of its bytes, too.
     ///
     /// # Errors
-    /// As [`read`](Self::read), or if the file is too large or can't be read.
+    /// The errors of [`read`](Self::read), or the file is too large or can't be read.
     pub fn open(path: &Path, limit: ReadLimit) -> Result<(Self, u64), RecordingError> {
         let bytes = limit.read(path)?;
         let recording = Self::read_within(&bytes, limit.inflated_bytes())?;

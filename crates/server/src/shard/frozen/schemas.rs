@@ -43,7 +43,7 @@ impl From<&Earlier> for SchemaPart {
 /// A change of schema that the client of a session has not confirmed.
 #[derive(Data, Debug)]
 pub(super) struct SwitchPart {
-    /// `None` if the client was not told.
+    /// `None` if the client does not know of it.
     at: Option<u64>,
     room_type: String,
     /// The fingerprint of the previous schema.
@@ -200,7 +200,7 @@ impl Shard {
             from: Arc::clone(from),
             rooms: of_types.get(room_type).cloned().unwrap_or_default(),
         }));
-        // A client that was not told of a change uses the schema that this process has again.
+        // A client that does not know of a change uses the schema that this process has again.
         let mut reverted = BTreeSet::new();
         all.retain(|Change { at, room_type, from, .. }| {
             let is_untold = at.is_none() && !of_types.contains_key(room_type);

@@ -91,9 +91,8 @@ proptest! {
         forgets in any::<bool>(),
     ) {
         // The graces of absent clients end with the wheel of timeouts, which each process starts
-        // anew. A client that comes back needs a snapshot if it missed earlier syncs: the next
-        // process knows no older versions. The next process also measures anew how far slow readers
-        // are behind.
+        // again. A client that comes back needs a snapshot if it missed earlier syncs: the next
+        // process knows no older versions. It also measures again how far slow readers are behind.
         let settled = |step| match step {
             Step::Replace { shards, .. } => {
                 vec![Step::Gather, Step::Replace { shards, passes: true }]

@@ -31,7 +31,7 @@ impl Line {
     }
 
     /// Connects, with these copies of rooms if it comes back. Its hello names a schema of no build,
-    /// so that a new session is told the node's.
+    /// so the node sends its own to a new session.
     pub(super) fn connect(&mut self, world: &mut World, shard: usize, rooms: Vec<ResumeRoom>) {
         let client = world.connect(shard);
         self.client = Some(client);

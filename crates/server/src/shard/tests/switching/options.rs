@@ -170,11 +170,11 @@ impl Guest {
                 self.build = build_of(&schema);
             }
             ServerMessage::Schema(server::Schema { schema, .. }) => {
-                assert_eq!(build_of(&schema), self.build, "it was told before");
+                assert_eq!(build_of(&schema), self.build, "the client knows the schema");
             }
             ServerMessage::Joined(joined) => {
                 let of = fingerprint(&schema(self.build));
-                assert_eq!(joined.fingerprint, of, "it was told before");
+                assert_eq!(joined.fingerprint, of, "the client knows the schema");
                 self.rooms.insert(joined.room, (joined.request.0, PlayerId(joined.player)));
                 self.say(world, Sent::Leave(joined.room));
             }
