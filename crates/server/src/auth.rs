@@ -175,6 +175,7 @@ where
             resumable: hello.resumable,
             resume: None,
             schemas: Vec::new(),
+            redirects: hello.redirects,
         };
         Decision::later((self.0)(hello))
     }

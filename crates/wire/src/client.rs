@@ -225,6 +225,8 @@ record! {
         resume: Option<Resume<'a>>,
         /// The schemas that the client was built with.
         schemas: Vec<SchemaRef<'a>> as OrDefault,
+        /// Whether the client follows a [`Redirect`](crate::server::Redirect) to another node.
+        redirects: bool as OrDefault,
     }
 }
 
@@ -240,6 +242,7 @@ impl<'a> Hello<'a> {
             resumable: false,
             resume: None,
             schemas: Vec::new(),
+            redirects: false,
         }
     }
 

@@ -152,6 +152,12 @@ codes! {
     40 DeviceTaken "device_taken";
     /// No device is registered under this id, or it is gone.
     41 UnknownDevice "unknown_device";
+    /// The room is at another node, and the client's `hello` did not say that it follows redirects.
+    42 Elsewhere "elsewhere";
+    /// The room is served by another node now; the client may join it again by its key.
+    43 RoomMoved "room_moved";
+    /// Clients only: the node that has the room could not be reached, or its reservations ran out.
+    44 Unreachable "unreachable";
 }
 
 impl ErrorCode {
@@ -178,7 +184,7 @@ mod tests {
 
     #[test]
     fn every_code_is_found_by_its_number_and_by_its_name() {
-        for number in 1..=41 {
+        for number in 1..=44 {
             let code = ErrorCode::from_number(number).unwrap();
             assert_eq!(code.number(), number);
             assert_eq!(code.to_string(), code.name());
@@ -188,7 +194,7 @@ mod tests {
 
     #[test]
     fn room_codes_begin_at_1000() {
-        for number in [0, 42, 999] {
+        for number in [0, 45, 999] {
             assert_eq!(ErrorCode::from_number(number), None, "{number}");
             assert_eq!(ErrorCode::from_name(&number.to_string()), None, "{number}");
         }

@@ -35,6 +35,8 @@ messages! {
             grace_ms: u32 as OrDefault,
             /// The resumed session; `None` if the session is new.
             resumed: Option<Resumed>,
+            /// URLs at which clients reach this very node; empty if it is in no cluster.
+            addresses: Vec<Cow<'a, str>> as OrDefault,
         },
         /// Answers `create`, `join` and `join_or_create`.
         #[derive(Default)]
@@ -285,6 +287,17 @@ messages! {
             /// The command.
             payload: Cow<'a, [u8]> as Rest,
         },
+        /// The room of a `join`, `join_by_key`, `create` or `join_or_create`, or the session that a
+        /// `hello` resumes, is at another node.
+        0x59 redirect Redirect<'a> {
+            /// The request that this answers; 0 in answer to `hello`.
+            request: RequestNumber,
+            /// URLs at which clients reach the other node, such as `wss://n3.example.com`.
+            addresses: Vec<Cow<'a, str>>,
+            /// What the client sends there in `join`, as the room; if empty, it sends the same
+            /// request there, or the same hello.
+            reservation: Cow<'a, str>,
+        },
     }
 }
 
@@ -435,7 +448,8 @@ impl ServerMessage<'_> {
             | Self::Members(_)
             | Self::History(_)
             | Self::Registered(_)
-            | Self::Command(_) => true,
+            | Self::Command(_)
+            | Self::Redirect(_) => true,
             Self::Welcome(_)
             | Self::Snapshot(_)
             | Self::Patch(_)

@@ -15,14 +15,14 @@ fn complaint(text: &str) -> String {
 
 #[test]
 fn the_first_message_determines_the_format() {
-    let packed = ClientMessage::decode_first(&[1, 1, 0, 0, 0, 0, 0, 0]);
+    let packed = ClientMessage::decode_first(&[1, 1, 0, 0, 0, 0, 0, 0, 0]);
     assert_eq!(packed, Ok((Format::Packed, ClientMessage::Hello(Hello::new(Format::Packed)))));
-    let packed_naming_json = ClientMessage::decode_first(&[1, 1, 2, 0, 0, 0, 0, 0]);
+    let packed_naming_json = ClientMessage::decode_first(&[1, 1, 2, 0, 0, 0, 0, 0, 0]);
     assert_eq!(
         packed_naming_json,
         Ok((Format::Json, ClientMessage::Hello(Hello::new(Format::Json))))
     );
-    let packed_naming_msgpack = ClientMessage::decode_first(&[1, 1, 1, 0, 0, 0, 0, 0]);
+    let packed_naming_msgpack = ClientMessage::decode_first(&[1, 1, 1, 0, 0, 0, 0, 0, 0]);
     let msgpack_hello = ClientMessage::Hello(Hello::new(Format::Msgpack));
     assert_eq!(packed_naming_msgpack, Ok((Format::Msgpack, msgpack_hello.clone())));
     for head in [&[0x82][..], &[0xde, 0, 2], &[0xdf, 0, 0, 0, 2]] {

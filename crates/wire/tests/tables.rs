@@ -97,6 +97,20 @@ fn inline(fields: &[FieldForm]) -> String {
     format!("{{ {} }}", fields.iter().map(documented).collect::<Vec<_>>().join(", "))
 }
 
+/// Tables of the TypeScript client: the first kind, the name, and the subject.
+type Tables = &'static [(u8, &'static str, &'static str)];
+
+const CLIENT_TABLES: Tables = &[
+    (0x01, "ROOMS_CLIENT", "connections and rooms"),
+    (0x10, "MORE_CLIENT", "channels and devices"),
+];
+
+const SERVER_TABLES: Tables = &[
+    (0x41, "ROOMS_SERVER", "connections and rooms"),
+    (0x50, "MORE_SERVER", "channels and devices"),
+    (0x59, "NODES_SERVER", "other nodes"),
+];
+
 /// `PLAYFIELD_WRITE_TABLES=1 cargo test -p playfield-wire tables` writes it.
 #[test]
 fn the_tables_of_the_typescript_client_are_current() {
@@ -123,22 +137,20 @@ fn typescript() -> String {
 import type { Integer64 } from \"./reader.js\";
 "
     .to_owned();
-    for (forms, first_of_more, names) in [
-        (ClientMessage::forms(), 0x10, ["ROOMS_CLIENT", "MORE_CLIENT"]),
-        (ServerMessage::forms(), 0x50, ["ROOMS_SERVER", "MORE_SERVER"]),
+    for (mut forms, sender, parts) in [
+        (ClientMessage::forms(), "a client", CLIENT_TABLES),
+        (ServerMessage::forms(), "a node", SERVER_TABLES),
     ] {
-        let about = if first_of_more == 0x10 { "a client sends" } else { "a node sends" };
-        let mut forms = forms;
         forms.sort_by_key(|form| form.kind);
         let follow = forms.windows(2).all(|two| two[0].kind + 1 == two[1].kind);
-        assert!(follow && forms.iter().any(|form| form.kind == first_of_more));
-        let (rooms, more): (Vec<_>, Vec<_>) =
-            forms.into_iter().partition(|form| form.kind < first_of_more);
-        for (name, about, forms) in [
-            (names[0], format!("What {about} about connections and rooms."), rooms),
-            (names[1], format!("What {about} about channels and devices."), more),
-        ] {
-            write!(out, "\n/** {about} */\nexport const {name} = `\n").unwrap();
+        assert!(follow && forms[0].kind == parts[0].0);
+        for (place, (first, name, about)) in parts.iter().enumerate() {
+            let next = parts.get(place + 1).map_or(u8::MAX, |(next, ..)| *next);
+            let forms: Vec<_> =
+                forms.iter().filter(|form| (*first..next).contains(&form.kind)).collect();
+            assert!(forms.first().is_some_and(|form| form.kind == *first));
+            write!(out, "\n/** What {sender} sends about {about}. */\n").unwrap();
+            writeln!(out, "export const {name} = `").unwrap();
             let mut records = Vec::new();
             for form in &forms {
                 form.fields.iter().for_each(|field| structs(&field.form, &mut records));

@@ -45,7 +45,8 @@ fn json_is_one_line_with_the_members_in_the_order_of_the_table() {
             r#"{"type":"hello","protocol":1,"format":2,"name":"Ada \"A\"","token":"/wA=","#,
             r#""resumable":false,"#,
             r#""resume":{"token":"AQID","received":9,"rooms":[{"room":1,"epoch":300,"version":7}]},"#,
-            r#""schemas":[{"room_type":"table","fingerprint":"18446744073709551615"}]}"#
+            r#""schemas":[{"room_type":"table","fingerprint":"18446744073709551615"}],"#,
+            r#""redirects":false}"#
         )
     );
 }
@@ -56,7 +57,7 @@ fn a_hello_in_packed_may_name_another_format() {
     let hello = ClientMessage::Hello(Hello::new(Format::Json));
     let mut out = Vec::new();
     hello.encode(Format::Packed, &mut out);
-    assert_eq!(out, [1, 1, 2, 0, 0, 0, 0, 0]);
+    assert_eq!(out, [1, 1, 2, 0, 0, 0, 0, 0, 0]);
     assert_eq!(ClientMessage::decode(Format::Packed, &out), Ok(hello));
 }
 

@@ -5,7 +5,8 @@ export const NAMES = (
   "room_locked refused already_joined busy limit room_closed room_failed kicked timeout " +
   "too_slow shutting_down unauthorized schema_mismatch internal left duplicate_request too_fast " +
   "room_exists bad_key creation_closed bad_reservation taken_over connection_lost already_here " +
-  "bad_ticket forbidden unknown_channel device_taken unknown_device"
+  "bad_ticket forbidden unknown_channel device_taken unknown_device elsewhere room_moved " +
+  "unreachable"
 ).split(" ");
 
 const ROOM_MIN = 1000, ROOM_MAX = 65_535;

@@ -10,7 +10,7 @@ import { fromBase64 } from "./base64.js";
 import { codeOf } from "./codes.js";
 import { DecodeError } from "./error.js";
 import { Reader } from "./reader.js";
-import { MORE_CLIENT, MORE_SERVER, ROOMS_CLIENT, ROOMS_SERVER } from "./tables.js";
+import { MORE_CLIENT, MORE_SERVER, NODES_SERVER, ROOMS_CLIENT, ROOMS_SERVER } from "./tables.js";
 import { Writer } from "./writer.js";
 
 /** A message: the object that it is in `json`, in which payloads and bodies are bytes. */
@@ -44,7 +44,7 @@ export function table(kind: number, ...texts: string[]): Table {
 
 /** All messages, those of channels and devices too. */
 export const CLIENT = /* @__PURE__ */ table(0x01, ROOMS_CLIENT, MORE_CLIENT);
-export const SERVER = /* @__PURE__ */ table(0x41, ROOMS_SERVER, MORE_SERVER);
+export const SERVER = /* @__PURE__ */ table(0x41, ROOMS_SERVER, MORE_SERVER, NODES_SERVER);
 
 /** Reads a message. Absent options are absent members. */
 export function decode(table: Table, bytes: Uint8Array): Message {

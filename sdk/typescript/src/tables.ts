@@ -10,7 +10,7 @@ export const ROOMS_CLIENT = `
   {0} room:u epoch:v version:v
   {1} token:b received:v rooms:*{0}
   {2} room_type:t fingerprint:v
-  hello protocol:v format:8 name:t token:b resumable:o resume:?{1} schemas:*{2}
+  hello protocol:v format:8 name:t token:b resumable:o resume:?{1} schemas:*{2} redirects:o
   join request:u room:t
   create request:u room_type:t private:o code:o key:?t options:r
   join_or_create request:u room_type:t key:?t options:r
@@ -46,6 +46,7 @@ export const ROOMS_SERVER = `
   {1} received:v lost:*{0}
   {2} id:t room_type:t key:?t players:u capacity:u locked:o metadata:m
   welcome protocol:v session:v resume:b heartbeat_ms:u max_message_bytes:u grace_ms:u resumed:?{1}
+     addresses:*t
   joined request:u room:u id:t room_type:t key:?t player:v epoch:v tick_hz:u sync_hz:u fingerprint:v
      silence_ms:u grace_ms:u
   listed request:u rooms:*{2}
@@ -76,6 +77,11 @@ export const MORE_SERVER = `
   history request:u epoch:v offset:v bytes:o publications:*{1}
   registered request:u is_new:o bytes:o
   command command:?v payload:r
+`;
+
+/** What a node sends about other nodes. */
+export const NODES_SERVER = `
+  redirect request:u addresses:*t reservation:t
 `;
 
 /** What a node says of a room that this client has entered. */

@@ -336,6 +336,7 @@ impl<'a> Event<'a> {
                 | ServerMessage::Subscribed(_)
                 | ServerMessage::Unsubscribed(_)
                 | ServerMessage::Registered(_)
+                | ServerMessage::Redirect(_)
                 | ServerMessage::Goodbye(_),
                 _,
             ) => return None,

@@ -137,6 +137,9 @@ impl Protocol {
                 self.registered(registered).map(|()| Report::Nothing)
             }
             ServerMessage::Command(_) => Ok(Report::This),
+            ServerMessage::Redirect(_) => Err(ClientError::OutOfTurn {
+                message: "a redirect that this client does not follow",
+            }),
             ServerMessage::Error(error) => self.refused(error),
             ServerMessage::Goodbye(goodbye) if self.is_passing(goodbye.code) => {
                 let (code, text) = (goodbye.code, goodbye.text.to_string());
@@ -311,6 +314,7 @@ fn check_before_welcome(message: &ServerMessage<'_>) -> Result<(), ClientError> 
         ServerMessage::Registered(_) | ServerMessage::Command(_) => {
             "a message to a device before the welcome"
         }
+        ServerMessage::Redirect(_) => "a redirect before the welcome",
     };
     Err(ClientError::OutOfTurn { message })
 }

@@ -20,7 +20,7 @@ const STEPS: [Step; 3] = [
     Step {
         acts: |client| assert_eq!(client.join("r"), Ok(RequestNumber(1))),
         packed: &[
-            b"\x41\x01\x07\x02tk\xe8\x07\x80\x08\x00\x00",
+            b"\x41\x01\x07\x02tk\xe8\x07\x80\x08\x00\x00\x00",
             b"\x42\x01\x01\x01r\x05table\x00\x04\x03\x14\x0a\x63\x00\x90\x4e",
             b"\x47\x01\x03\x05\"s\"",
         ],

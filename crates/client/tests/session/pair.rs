@@ -273,6 +273,7 @@ impl Node {
             max_message_bytes: 1 << 20,
             grace_ms: 60_000,
             resumed,
+            addresses: Vec::new(),
         }));
     }
 

@@ -165,6 +165,7 @@ impl Outlet<'_> {
             grace_ms: if token.is_empty() { 0 } else { ms(config.timeouts.reconnect) },
             resume: Cow::Owned(token),
             resumed,
+            addresses: Vec::new(),
         });
         let mut body = Vec::new();
         let max_message_bytes = config.limits.message_bytes;
