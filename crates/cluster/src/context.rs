@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use crate::lease::Lease;
-use crate::node::Settings;
 use crate::output::Output;
+use crate::settings::Settings;
 
 pub(crate) struct Context<'a> {
     pub(crate) now: Duration,

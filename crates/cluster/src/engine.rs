@@ -1,7 +1,9 @@
-//! The interface to the engine: records that change by compare-and-set, and messages to all nodes.
+//! The interface to the engine: records that change by compare-and-set, and messages to nodes.
 
 use std::fmt;
 use std::sync::Arc;
+
+use crate::record::{Incarnation, Slot};
 
 /// The name of a record.
 pub type Key = Arc<str>;
@@ -70,6 +72,23 @@ pub enum Command {
         /// The message.
         bytes: Vec<u8>,
     },
+    /// Sends a message to one incarnation of a node. It may get lost; those of one node to another
+    /// keep their order.
+    Send {
+        /// The slot of the node.
+        to: Slot,
+        /// The incarnation.
+        incarnation: Incarnation,
+        /// The message.
+        bytes: Vec<u8>,
+    },
+    /// Receives the messages to this incarnation from now on, and no longer those to the one before.
+    Listen {
+        /// The slot of this node.
+        slot: Slot,
+        /// Its incarnation.
+        incarnation: Incarnation,
+    },
 }
 
 /// An event of the engine.
@@ -87,6 +106,13 @@ pub enum EngineEvent {
         /// The message.
         bytes: Vec<u8>,
     },
+    /// A message that another node has sent to this one.
+    Delivered {
+        /// The message.
+        bytes: Vec<u8>,
+    },
+    /// The connection to the engine was lost, or messages were dropped.
+    Interrupted,
 }
 
 /// The answer to a command that succeeded.

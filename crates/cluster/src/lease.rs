@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
+use crate::effect::{Effect, Notice};
 use crate::engine::{Answer, EngineError, Key, Record, Revision, Tag};
-use crate::node::{Effect, Notice, Settings};
 use crate::output::{Asked, Output};
 use crate::random::Random;
 use crate::record::{Incarnation, NodeRecord, NodeState, SLOTS, Slot};
+use crate::settings::Settings;
 
 /// The change of a lease by an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -294,7 +295,10 @@ impl Lease {
             incarnation: self.incarnation,
             state: NodeState::Serving,
             beat: self.beat,
-            address: settings.address.clone(),
+            name: settings.name.clone(),
+            addresses: settings.addresses.clone(),
+            build: settings.build,
+            types: settings.types.clone(),
             lock: settings.lock.clone(),
         }
     }

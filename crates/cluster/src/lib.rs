@@ -18,7 +18,9 @@
 mod claim;
 mod claims;
 mod context;
+mod effect;
 mod engine;
+mod event;
 mod lease;
 mod node;
 mod observer;
@@ -26,9 +28,16 @@ mod output;
 mod owner;
 mod random;
 mod record;
+mod settings;
 #[cfg(feature = "sim")]
 pub mod sim;
 
+pub use effect::{AskError, Effect, NodeId, Notice, Peer, Place};
 pub use engine::{Answer, Command, Engine, EngineError, EngineEvent, Key, Record, Revision, Tag};
-pub use node::{Effect, Event, Node, Notice, Place, RequestId, Save, Settings, SettingsError};
-pub use record::{Beat, ClaimRecord, Incarnation, NodeRecord, NodeState, Nonce, SLOTS, Slot};
+pub use event::{Event, RequestId, Save, Want};
+pub use node::Node;
+pub use record::{
+    Beat, ClaimKeyError, ClaimRecord, Incarnation, Load, NAME_BYTES_MAX, NodeRecord, NodeState,
+    Nonce, SLOTS, Slot, claim_key,
+};
+pub use settings::{Settings, SettingsError};

@@ -1,215 +1,21 @@
 //! A node of a cluster: the whole state machine, one per process.
 
-use std::fmt;
 use std::time::Duration;
 
 use crate::claims::Claims;
 use crate::context::Context;
-use crate::engine::{Engine, EngineError, EngineEvent, Key};
+use crate::effect::{AskError, Effect, Peer};
+use crate::engine::{Engine, EngineError, EngineEvent};
+use crate::event::Event;
 use crate::lease::{Change, Lease};
 use crate::observer::Observer;
 use crate::output::{Asked, Output};
 use crate::random::Random;
-use crate::record::{Beat, Incarnation, SLOTS, Slot};
+use crate::record::{Beat, Incarnation, Load, Slot};
+use crate::settings::Settings;
 
-/// The number by which the host names a request for a key.
-pub type RequestId = u64;
-
-/// Settings of a node.
-#[derive(Clone, Debug)]
-pub struct Settings {
-    /// The time without a renewal after which others declare a node dead.
-    pub lease: Duration,
-    /// The time between two renewals.
-    pub renew: Duration,
-    /// The time after the sending of the last answered renewal at which a node freezes.
-    pub freeze: Duration,
-    /// The longest time between two answers to own renewals that counts for other nodes.
-    pub gap: Duration,
-    /// The time that a node waits longer than those of lower slots before it declares one dead, for
-    /// each of these.
-    pub rank_delay: Duration,
-    /// The slot to try first; a random one without it.
-    pub slot: Option<Slot>,
-    /// The place where clients reach the node.
-    pub address: String,
-    /// The machine and the file of a lock that this process holds, or empty. A node whose record
-    /// names the same one is gone.
-    pub lock: String,
-}
-
-impl Settings {
-    /// The settings of a node with a lease of this length, 5 s at least.
-    ///
-    /// # Errors
-    /// If the lease is too short.
-    pub fn new(lease: Duration, address: impl Into<String>) -> Result<Self, SettingsError> {
-        if lease < LEASE_MIN {
-            return Err(SettingsError { lease });
-        }
-        let renew = lease / 10;
-        Ok(Self {
-            lease,
-            renew,
-            freeze: lease * 3 / 4,
-            gap: renew * 2,
-            rank_delay: renew / 10,
-            slot: None,
-            address: address.into(),
-            lock: String::new(),
-        })
-    }
-}
-
-/// The shortest lease.
-const LEASE_MIN: Duration = Duration::from_secs(5);
-
-/// The error of settings that can't work.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct SettingsError {
-    lease: Duration,
-}
-
-impl fmt::Display for SettingsError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { lease } = self;
-        write!(f, "a lease of {lease:?} is too short: set {LEASE_MIN:?} or more")
-    }
-}
-
-impl std::error::Error for SettingsError {}
-
-/// An event for a node.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Event {
-    /// An event of the engine.
-    Engine(EngineEvent),
-    /// A client wants to join the room of a key. Answered by [`Effect::Found`].
-    Wanted {
-        /// The key.
-        key: Key,
-        /// The number of the request.
-        request: RequestId,
-    },
-    /// The outcome of [`Effect::Open`].
-    Opened {
-        /// The key.
-        key: Key,
-        /// The number of the attempt.
-        attempt: u64,
-        /// The save that was opened, or `None` if the store can't be reached.
-        save: Option<Save>,
-    },
-    /// The store has refused a save of a room: its save was opened by another owner.
-    Fenced {
-        /// The key.
-        key: Key,
-    },
-}
-
-/// A save that was opened, compared with the room in memory.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Save {
-    /// The last one that the room in memory wrote; or no room is in memory.
-    Intact,
-    /// One of another owner.
-    Changed,
-}
-
-/// An effect that the host carries out, in order.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Effect {
-    /// Open the save of a key, for a new fence, and answer with [`Event::Opened`]. If a room of the
-    /// key is in memory, it is frozen, and goes on with that fence.
-    Open {
-        /// The key.
-        key: Key,
-        /// The number of the attempt, for the answer.
-        attempt: u64,
-    },
-    /// Make a room of the save that was opened last, and serve it.
-    Serve {
-        /// The key.
-        key: Key,
-    },
-    /// Keep the room in memory, and don't call it.
-    Freeze {
-        /// The key.
-        key: Key,
-    },
-    /// Go on with the frozen room, by the fence that was opened last.
-    Thaw {
-        /// The key.
-        key: Key,
-    },
-    /// Drop the frozen room: another node has had the key.
-    End {
-        /// The key.
-        key: Key,
-    },
-    /// The answer to [`Event::Wanted`].
-    Found {
-        /// The number of the request.
-        request: RequestId,
-        /// The place of the room.
-        place: Place,
-    },
-    /// Something that an operator should know.
-    Noted(Notice),
-}
-
-/// The place of a room.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Place {
-    /// This node serves it.
-    Here,
-    /// The node at this address serves it.
-    At(String),
-    /// Not known now: ask again in a second.
-    Busy,
-}
-
-/// Something that an operator should know.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Notice {
-    /// Another node has declared this one dead.
-    DeclaredDead,
-    /// The engine has lost writes that it had confirmed.
-    EngineLostWrites,
-    /// No free slot was found yet.
-    SlotsTaken {
-        /// The number of slots that were tried.
-        tried: u32,
-    },
-    /// A record can't be read.
-    Unreadable {
-        /// The record.
-        key: Key,
-        /// The reason.
-        error: String,
-    },
-}
-
-impl fmt::Display for Notice {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::DeclaredDead => f.write_str(
-                "another node has declared this one dead: it did not renew its lease in time; \
-                 its keyed rooms are frozen until they are claimed again",
-            ),
-            Self::EngineLostWrites => f.write_str(
-                "the engine has lost writes that it had confirmed; keyed rooms are frozen until \
-                 they are claimed again; check its disks and its `sync_interval`",
-            ),
-            Self::SlotsTaken { tried } => write!(
-                f,
-                "{tried} of the cluster's {SLOTS} slots were tried, and all are taken: remove \
-                 nodes, or wait until those that are gone are declared dead"
-            ),
-            Self::Unreadable { key, error } => write!(f, "the record {key} can't be read: {error}"),
-        }
-    }
-}
+/// The least time between two messages about a load that changes.
+const LOAD_EVERY: Duration = Duration::from_secs(1);
 
 /// A node of a cluster. Time is that of a clock that never goes back and counts suspension.
 #[derive(Debug)]
@@ -219,6 +25,9 @@ pub struct Node {
     observer: Observer,
     claims: Claims,
     output: Output,
+    load: Load,
+    /// The load that the others were told last, and the time of that.
+    told: (Load, Duration),
 }
 
 impl Node {
@@ -232,6 +41,8 @@ impl Node {
             lease: Lease::new(&settings, now, random),
             observer: Observer::default(),
             output: Output::default(),
+            load: Load::default(),
+            told: (Load::default(), now),
             settings,
         }
     }
@@ -264,32 +75,42 @@ impl Node {
 
     /// Takes an event.
     pub fn event(&mut self, now: Duration, event: Event) {
-        let Self { settings, claims, output, .. } = self;
+        let Self { settings, lease, claims, output, .. } = self;
+        let context = &mut Context { now, lease, settings, output };
         match event {
             Event::Engine(event) => self.engine_event(now, event),
-            Event::Wanted { key, request } => {
+            Event::Wanted { key, request, want } => {
                 if self.acts(now) {
-                    self.claims.wanted(key, request, &mut self.output);
+                    self.claims.wanted(key, request, want, &mut self.output);
                 } else {
-                    self.output.effect(Effect::Found { request, place: Place::Busy });
+                    self.output.busy(request);
                 }
             }
-            Event::Opened { key, attempt, save } => {
-                claims.opened(now, &key, attempt, save, settings, output);
-            }
+            Event::Opened { key, attempt, save } => claims.opened(&key, attempt, save, context),
             Event::Fenced { key } => claims.fenced(&key, output),
+            Event::IsCode { key } => claims.is_code(&key, context),
+            Event::Released { key } => claims.released(&key, output),
+            Event::Load(load) => self.load = load,
+            Event::Ask { ask, .. } => {
+                let result = Err(AskError::NobodyThere);
+                output.effect(Effect::Answered { ask, result });
+            }
+            Event::Answer { .. } | Event::Tell { .. } => {}
         }
     }
 
-    /// Gives up the claim of a room that wants to end, and whose last save is durable. Returns
-    /// whether it may end now; otherwise it goes on, or is frozen.
-    pub fn release(&mut self, key: &Key) -> bool {
-        self.claims.release(key, &mut self.output)
+    /// Returns the other nodes that are known and not dead.
+    pub fn peers(&self) -> impl Iterator<Item = &Peer> {
+        let own = self.lease.incarnation();
+        self.observer.peers().filter(move |peer| Some(peer.incarnation) != own)
     }
 
     /// Does what is due, and returns when to come again.
     pub fn turn(&mut self, now: Duration) -> Duration {
-        let Self { settings, lease, observer, claims, output } = self;
+        if self.load != self.told.0 && now >= self.told.1 + LOAD_EVERY {
+            self.beat(now);
+        }
+        let Self { settings, lease, observer, claims, output, .. } = self;
         let renewal = lease.turn(now, settings, output);
         observer.turn(now, lease, settings, output);
         if lease.acts_until(settings).is_some_and(|until| now < until) {
@@ -316,14 +137,15 @@ impl Node {
     }
 
     fn engine_event(&mut self, now: Duration, event: EngineEvent) {
-        let Self { settings, lease, observer, claims, output } = self;
+        let Self { settings, lease, observer, claims, output, .. } = self;
         match event {
             EngineEvent::Received { bytes } => {
                 // A node of a later build says what this one can't read, and is read in its record.
                 if let Ok(beat) = Beat::decode(&bytes) {
-                    observer.beat(now, beat);
+                    observer.beat(now, beat, output);
                 }
             }
+            EngineEvent::Delivered { .. } | EngineEvent::Interrupted => {}
             EngineEvent::Answered { tag, result } => match output.answered(tag) {
                 Some(Asked::Lease) => {
                     let change = lease.answered(now, tag, result, settings, output);
@@ -348,7 +170,7 @@ impl Node {
     }
 
     fn changed(&mut self, now: Duration, change: Change) {
-        let Self { settings, lease, observer, claims, output } = self;
+        let Self { settings, lease, observer, claims, output, .. } = self;
         match change {
             Change::None => return,
             Change::Lost => {
@@ -360,6 +182,10 @@ impl Node {
             Change::Taken => {
                 observer.restart(now);
                 claims.taken(output);
+                if let (slot, Some(incarnation)) = (lease.slot(), lease.incarnation()) {
+                    output.listen(slot, incarnation);
+                    output.effect(Effect::Ready { slot, incarnation });
+                }
             }
             Change::Renewed { sent_at, gap } => {
                 if gap > settings.gap {
@@ -368,9 +194,16 @@ impl Node {
                 claims.renewed(sent_at, output);
             }
         }
+        self.beat(now);
+    }
+
+    /// Tells all other nodes of this one.
+    fn beat(&mut self, now: Duration) {
+        let Self { lease, load, output, .. } = self;
         if let Some(incarnation) = lease.incarnation() {
-            let beat = Beat { slot: lease.slot(), incarnation, revision: lease.revision() };
-            output.broadcast(beat.encode());
+            let (slot, revision) = (lease.slot(), lease.revision());
+            output.broadcast(Beat { slot, incarnation, revision, load: *load }.encode());
+            self.told = (*load, now);
         }
     }
 }

@@ -9,22 +9,24 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use crate::context::Context;
+use crate::effect::{Effect, NodeId, Notice, Peer};
 use crate::engine::{Answer, EngineError, Record, Revision, Tag};
 use crate::lease::{Lease, NODES, key_of, slot_of};
-use crate::node::{Effect, Notice, Settings};
 use crate::output::{Asked, Output};
-use crate::record::{Beat, Incarnation, NodeRecord, NodeState, Slot};
+use crate::record::{Beat, Incarnation, Load, NodeRecord, NodeState, Slot};
+use crate::settings::Settings;
 
 #[derive(Debug, Default)]
 pub(crate) struct Observer {
-    peers: BTreeMap<Slot, Peer>,
+    watched: BTreeMap<Slot, Watched>,
     /// The records of all slots were listed since this node has its incarnation.
     is_listed: bool,
     listing: Option<Tag>,
 }
 
+/// A slot, and the node in it.
 #[derive(Debug)]
-struct Peer {
+struct Watched {
     /// The incarnation that the newest record, or message, names.
     incarnation: Option<Incarnation>,
     is_dead: bool,
@@ -34,7 +36,9 @@ struct Peer {
     heard_at: Duration,
     /// The time at which the record was last asked for.
     checked_at: Duration,
-    address: String,
+    /// The incarnation, once its record was read.
+    peer: Option<Peer>,
+    load: Option<Load>,
     pending: Option<(Tag, Step)>,
 }
 
@@ -45,17 +49,23 @@ enum Step {
 }
 
 impl Observer {
-    /// Notes a message that another node has sent after a renewal.
-    pub(crate) fn beat(&mut self, now: Duration, beat: Beat) {
-        let peer = self.peer(now, beat.slot);
-        if beat.revision > peer.revision {
-            if peer.incarnation != Some(beat.incarnation) {
-                peer.address.clear();
+    /// Notes a message that another node has sent.
+    pub(crate) fn beat(&mut self, now: Duration, beat: Beat, output: &mut Output) {
+        let Beat { slot, incarnation, revision, load } = beat;
+        let watched = self.watch(now, slot);
+        if revision > watched.revision {
+            watched.is(Some(incarnation));
+            watched.is_dead = false;
+            watched.revision = revision;
+            watched.heard_at = now;
+        }
+        if watched.incarnation == Some(incarnation) {
+            watched.load = Some(load);
+            if let Some(peer) = &mut watched.peer {
+                peer.load = Some(load);
+            } else if !watched.is_dead && watched.pending.is_none() {
+                watched.read(now, slot, output);
             }
-            peer.incarnation = Some(beat.incarnation);
-            peer.is_dead = false;
-            peer.revision = beat.revision;
-            peer.heard_at = now;
         }
     }
 
@@ -67,52 +77,54 @@ impl Observer {
         revision: Revision,
         record: Option<&NodeRecord>,
     ) {
-        self.peer(now, slot).learn(now, revision, record);
+        self.watch(now, slot).learn(now, slot, revision, record);
     }
 
     /// Observes a slot again whose record was written before the claim of an incarnation that it
     /// does not name: that one is dead, or its record is still on the way.
     pub(crate) fn doubt(&mut self, now: Duration, slot: Slot) {
-        let peer = self.peer(now, slot);
-        if peer.is_dead {
-            peer.is_dead = false;
-            peer.heard_at = now;
+        let watched = self.watch(now, slot);
+        if watched.is_dead {
+            watched.is_dead = false;
+            watched.heard_at = now;
         }
     }
 
-    fn peer(&mut self, now: Duration, slot: Slot) -> &mut Peer {
-        self.peers.entry(slot).or_insert_with(|| Peer {
+    fn watch(&mut self, now: Duration, slot: Slot) -> &mut Watched {
+        self.watched.entry(slot).or_insert_with(|| Watched {
             incarnation: None,
             is_dead: false,
             revision: 0,
             heard_at: now,
             checked_at: now,
-            address: String::new(),
+            peer: None,
+            load: None,
             pending: None,
         })
     }
 
-    /// The address of an incarnation that is alive, as a hint: it was heard of lately. The last
-    /// word has the node there.
-    pub(crate) fn address(
-        &self,
-        now: Duration,
-        slot: Slot,
-        incarnation: Incarnation,
-        settings: &Settings,
-    ) -> Option<&str> {
-        let peer = self.peers.get(&slot)?;
-        let is_alive = peer.incarnation == Some(incarnation)
-            && !peer.is_dead
-            && now < peer.heard_at + settings.freeze
-            && !peer.address.is_empty();
-        is_alive.then_some(&peer.address)
+    /// An incarnation that is alive, as a hint: it was heard of lately. The last word has the node
+    /// there.
+    pub(crate) fn alive(&self, now: Duration, id: NodeId, settings: &Settings) -> Option<&Peer> {
+        let watched = self.watched.get(&id.slot)?;
+        let is_heard = now < watched.heard_at + settings.freeze;
+        watched.peer.as_ref().filter(|peer| peer.incarnation == id.incarnation && is_heard)
+    }
+
+    /// The node in a slot, as far as it was read, unless it is known to be dead.
+    pub(crate) fn peer(&self, slot: Slot) -> Option<&Peer> {
+        self.watched.get(&slot)?.peer.as_ref()
+    }
+
+    /// All nodes that were read, and are not known to be dead.
+    pub(crate) fn peers(&self) -> impl Iterator<Item = &Peer> {
+        self.watched.values().filter_map(|watched| watched.peer.as_ref())
     }
 
     /// Begins to count again for all nodes.
     pub(crate) fn restart(&mut self, now: Duration) {
-        for peer in self.peers.values_mut() {
-            peer.heard_at = now;
+        for watched in self.watched.values_mut() {
+            watched.heard_at = now;
         }
     }
 
@@ -136,16 +148,16 @@ impl Observer {
             self.listing = Some(output.list(Asked::Peers, NODES));
         }
         let mut rank = 0;
-        for (&slot, peer) in &mut self.peers {
-            if peer.is_dead || slot == lease.slot() {
+        for (&slot, watched) in &mut self.watched {
+            if watched.is_dead || slot == lease.slot() {
                 continue;
             }
-            let silent = now.saturating_sub(peer.heard_at);
+            let silent = now.saturating_sub(watched.heard_at);
             let is_silent = silent > settings.renew * 2;
             let is_over = silent > settings.lease + settings.rank_delay * rank;
             let pace = if is_over { settings.renew / 4 } else { settings.renew * 2 };
-            if peer.pending.is_none() && is_silent && now >= peer.checked_at + pace {
-                peer.read(now, slot, output);
+            if watched.pending.is_none() && is_silent && now >= watched.checked_at + pace {
+                watched.read(now, slot, output);
             }
             if !is_silent && slot < lease.slot() {
                 rank += 1;
@@ -167,7 +179,7 @@ impl Observer {
         let Ok(Answer::Listed(keys)) = result else { return };
         self.is_listed = true;
         for slot in keys.iter().filter_map(slot_of) {
-            self.peer(now, slot).read(now, slot, output);
+            self.watch(now, slot).read(now, slot, output);
         }
     }
 
@@ -178,20 +190,22 @@ impl Observer {
         result: Result<Answer, EngineError>,
         context: &mut Context<'_>,
     ) {
-        let Some(peer) = self.peers.get_mut(&slot) else { return };
-        let Some((_, step)) = peer.pending.take_if(|(pending, _)| *pending == tag) else { return };
+        let Some(watched) = self.watched.get_mut(&slot) else { return };
+        let Some((_, step)) = watched.pending.take_if(|(pending, _)| *pending == tag) else {
+            return;
+        };
         match (step, result) {
-            (Step::Read, Ok(Answer::Read(record))) => peer.compare(slot, &record, context),
+            (Step::Read, Ok(Answer::Read(record))) => watched.compare(slot, &record, context),
             (Step::Declare, Ok(Answer::Written(revision))) => {
-                peer.revision = revision;
-                peer.is_dead = true;
+                watched.revision = revision;
+                watched.dies();
             }
             _ => {}
         }
     }
 }
 
-impl Peer {
+impl Watched {
     fn read(&mut self, now: Duration, slot: Slot, output: &mut Output) {
         self.checked_at = now;
         self.pending = Some((output.read(Asked::Peer(slot), key_of(slot)), Step::Read));
@@ -207,38 +221,69 @@ impl Peer {
                 if found.revision != self.revision {
                     let (key, error) = (key_of(slot), error.to_string());
                     output.effect(Effect::Noted(Notice::Unreadable { key, error }));
-                    self.learn(*now, found.revision, None);
+                    self.learn(*now, slot, found.revision, None);
                 }
                 return;
             }
         };
-        if found.revision != self.revision {
-            self.learn(*now, found.revision, record.as_ref());
+        let is_unread = self.peer.is_none()
+            && record.as_ref().is_some_and(|record| {
+                record.state == NodeState::Serving && Some(record.incarnation) == self.incarnation
+            });
+        if found.revision != self.revision || is_unread {
+            self.learn(*now, slot, found.revision, record.as_ref());
             return;
         }
         if !is_counting(*now, lease, settings) || *now < self.heard_at + settings.lease {
             return;
         }
-        let dead = NodeRecord {
-            incarnation: record.as_ref().map_or(Incarnation(0), |record| record.incarnation),
-            state: NodeState::Dead,
-            beat: record.map_or(0, |record| record.beat),
-            address: String::new(),
-            lock: String::new(),
-        };
+        let (incarnation, beat) =
+            record.map_or((Incarnation(0), 0), |record| (record.incarnation, record.beat));
+        let dead = NodeRecord::dead(incarnation, beat);
         let tag = output.write(Asked::Peer(slot), key_of(slot), dead.encode(), found.revision);
         self.pending = Some((tag, Step::Declare));
     }
 
-    fn learn(&mut self, now: Duration, revision: Revision, record: Option<&NodeRecord>) {
-        if let Some(record) = record {
-            self.address.clone_from(&record.address);
-        }
-        if revision != self.revision {
-            self.incarnation = record.map(|record| record.incarnation);
-            self.is_dead = record.is_some_and(|record| record.state == NodeState::Dead);
+    fn learn(
+        &mut self,
+        now: Duration,
+        slot: Slot,
+        revision: Revision,
+        record: Option<&NodeRecord>,
+    ) {
+        let incarnation = record.map(|record| record.incarnation);
+        if revision != self.revision || incarnation != self.incarnation {
+            self.is(incarnation);
+            self.is_dead = false;
             self.revision = revision;
             self.heard_at = now;
+        }
+        let Some(record) = record else { return };
+        if record.state == NodeState::Dead {
+            self.dies();
+        } else if self.peer.is_none() {
+            self.peer = Some(Peer {
+                slot,
+                incarnation: record.incarnation,
+                name: record.name.as_str().into(),
+                addresses: record.addresses.clone().into(),
+                build: record.build,
+                types: record.types.clone().into(),
+                load: self.load,
+            });
+        }
+    }
+
+    fn dies(&mut self) {
+        self.is_dead = true;
+        self.peer = None;
+    }
+
+    /// Notes the incarnation that has the slot now.
+    fn is(&mut self, incarnation: Option<Incarnation>) {
+        if self.incarnation != incarnation {
+            self.incarnation = incarnation;
+            (self.peer, self.load) = (None, None);
         }
     }
 }

@@ -2,9 +2,10 @@
 
 use std::collections::{HashMap, VecDeque};
 
+use crate::effect::{Effect, Place};
 use crate::engine::{Command, Key, Revision, Tag};
-use crate::node::Effect;
-use crate::record::Slot;
+use crate::event::RequestId;
+use crate::record::{Incarnation, Slot};
 
 /// The part of a node that an answer is for.
 #[derive(Clone, Debug)]
@@ -62,6 +63,15 @@ impl Output {
 
     pub(crate) fn broadcast(&mut self, bytes: Vec<u8>) {
         self.commands.push_back(Command::Broadcast { bytes });
+    }
+
+    pub(crate) fn listen(&mut self, slot: Slot, incarnation: Incarnation) {
+        self.commands.push_back(Command::Listen { slot, incarnation });
+    }
+
+    /// Tells a request to ask again in a second.
+    pub(crate) fn busy(&mut self, request: RequestId) {
+        self.effect(Effect::Found { request, place: Place::Busy, is_code: false });
     }
 
     pub(crate) fn effect(&mut self, effect: Effect) {

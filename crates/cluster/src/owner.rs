@@ -1,16 +1,15 @@
 //! The judgment of who owns a key: the node that a claim names may be dead.
 
 use crate::context::Context;
+use crate::effect::{Effect, NodeId, Notice, Peer};
 use crate::engine::{Record, Revision};
 use crate::lease::key_of;
-use crate::node::{Effect, Notice};
 use crate::observer::Observer;
-use crate::record::{Incarnation, NodeRecord, NodeState, Slot};
+use crate::record::{NodeRecord, NodeState};
 
 /// The node that a claim names.
 pub(crate) enum Owner {
-    /// Alive, at that address.
-    Alive(String),
+    Alive(Peer),
     Dead,
     Unclear,
 }
@@ -22,13 +21,13 @@ pub(crate) enum Owner {
 /// incarnation, shows that the one of the claim has lost the slot. An earlier record shows nothing:
 /// the claim may have been under way for long, or the engine may have lost writes.
 pub(crate) fn judge(
-    slot: Slot,
-    claimed: Incarnation,
+    claimed: NodeId,
     revision: Revision,
     found: &Record,
     observer: &mut Observer,
     context: &mut Context<'_>,
 ) -> Owner {
+    let NodeId { slot, incarnation } = claimed;
     let Context { now, output, .. } = context;
     let record = match found.value.as_deref().map(NodeRecord::decode).transpose() {
         Ok(record) => record,
@@ -40,8 +39,8 @@ pub(crate) fn judge(
     };
     observer.learn(*now, slot, found.revision, record.as_ref());
     match record {
-        Some(record) if record.incarnation == claimed => match record.state {
-            NodeState::Serving => Owner::Alive(record.address),
+        Some(record) if record.incarnation == incarnation => match record.state {
+            NodeState::Serving => observer.peer(slot).cloned().map_or(Owner::Unclear, Owner::Alive),
             NodeState::Dead => Owner::Dead,
         },
         Some(_) if found.revision > revision => Owner::Dead,

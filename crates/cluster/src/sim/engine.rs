@@ -33,7 +33,9 @@ impl Records {
             }
             Command::Write { key, value, expect, .. } => self.write(&key, Some(value), expect),
             Command::Purge { key, expect, .. } => self.write(&key, None, expect),
-            Command::Broadcast { .. } => Err(EngineError::Unknown),
+            Command::Broadcast { .. } | Command::Send { .. } | Command::Listen { .. } => {
+                Err(EngineError::Unknown)
+            }
         }
     }
 

@@ -2,9 +2,12 @@
 
 use std::collections::VecDeque;
 
+use crate::effect::{Effect, Place};
 use crate::engine::{Command, Engine, EngineEvent, Key};
-use crate::node::{Effect, Event, Node, Place, Save, Settings};
+use crate::event::{Event, Save, Want};
+use crate::node::Node;
 use crate::record::{Incarnation, Slot};
+use crate::settings::Settings;
 use crate::sim::client::{Reply, ReplyKind, Request, RequestKind};
 use crate::sim::clock::Clock;
 use crate::sim::faults::SECOND;
@@ -130,7 +133,8 @@ impl World {
         }
         let now = state.clock.show(self.now);
         let lease = std::time::Duration::from_micros(LEASE);
-        let mut settings = Settings::new(lease, host.to_string()).expect("a lease that is allowed");
+        let mut settings = Settings::new(lease).expect("a lease that is allowed");
+        settings.name = host.to_string();
         settings.slot = Some(host.into());
         settings.lock = format!("{host}.{}", state.machine);
         match self.mutation {
@@ -230,6 +234,11 @@ impl World {
                 let key = usize::from(index(&key));
                 let reign = self.laws.reign(self.now);
                 process.rooms[key] = Some(Room::new(process.opened[key].save, reign, self.now));
+                // Its save says so.
+                if is_code(key) {
+                    let key = self.keys[key].clone();
+                    self.node_event(host, process, Event::IsCode { key });
+                }
             }
             Effect::Freeze { key } => {
                 if let Some(room) = &mut process.rooms[usize::from(index(&key))] {
@@ -248,20 +257,25 @@ impl World {
                 process.rooms[usize::from(index(&key))] = None;
                 self.counts.ended += 1;
             }
-            Effect::Found { request, place } => {
+            Effect::Found { request, place, .. } => {
                 let (client, number) = ((request >> 32) as u8, request as u32);
                 let key = self.clients[usize::from(client)].key;
                 let request = Request { client, number, key, kind: RequestKind::Join };
                 match place {
-                    Place::Here => self.room_request(host, process, request),
-                    Place::At(address) => {
-                        let at = address.parse().expect("the number of a host");
+                    Place::Here { .. } => self.room_request(host, process, request),
+                    Place::At(peer) => {
+                        let at = peer.name.parse().expect("the number of a host");
                         self.reply(host, request, ReplyKind::At(at));
                     }
-                    Place::Busy => self.reply(host, request, ReplyKind::Busy),
+                    Place::Free | Place::Busy => self.reply(host, request, ReplyKind::Busy),
                 }
             }
             Effect::Noted(_) => self.counts.noted += 1,
+            Effect::Ready { .. }
+            | Effect::Asked { .. }
+            | Effect::Answered { .. }
+            | Effect::Told { .. }
+            | Effect::LinkReset { .. } => {}
         }
     }
 
@@ -275,7 +289,11 @@ impl World {
             RequestKind::Append { .. } => self.reply(host, request, ReplyKind::Gone),
             RequestKind::Join => {
                 let id = u64::from(request.client) << 32 | u64::from(request.number);
-                let event = Event::Wanted { key: self.keys[key].clone(), request: id };
+                let want = match self.random.one_in(8) {
+                    true => Want::Find,
+                    false => Want::Claim { is_code: false },
+                };
+                let event = Event::Wanted { key: self.keys[key].clone(), request: id, want };
                 process.node.event(self.local(host), event);
             }
         }
@@ -345,10 +363,6 @@ impl World {
         process.node.event(self.local(host), event);
     }
 
-    pub(super) fn release(&mut self, process: &mut Process, key: u8) -> bool {
-        process.node.release(&self.keys[usize::from(key)])
-    }
-
     pub(super) fn reply(&mut self, host: u8, request: Request, kind: ReplyKind) {
         let Request { client, number, .. } = request;
         self.client_gets(host, Reply { client, number, kind });
@@ -357,6 +371,11 @@ impl World {
     fn local(&self, host: u8) -> std::time::Duration {
         self.hosts[usize::from(host)].clock.show(self.now)
     }
+}
+
+/// Returns whether the key of that number is a code, which only its save says.
+fn is_code(key: usize) -> bool {
+    key == 1
 }
 
 /// The number of a key.

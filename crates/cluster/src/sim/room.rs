@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 
-use crate::node::Event;
+use crate::event::Event;
 use crate::sim::client::{ReplyKind, Request, RequestKind};
 use crate::sim::host::{EMPTY, Process};
 use crate::sim::laws::State;
@@ -109,8 +109,10 @@ impl World {
         let Some(room) = &mut process.rooms[usize::from(key)] else { return };
         let is_clean = room.state == room.saved && room.unanswered.is_empty();
         let is_empty = self.now > room.used_at + EMPTY || self.random.one_in(64);
-        if is_clean && !room.is_saving && is_empty && self.release(process, key) {
+        if is_clean && !room.is_saving && is_empty {
             process.rooms[usize::from(key)] = None;
+            let key = self.keys[usize::from(key)].clone();
+            self.node_event(host, process, Event::Released { key });
         }
     }
 

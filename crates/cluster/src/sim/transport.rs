@@ -207,6 +207,6 @@ fn tag_of(command: &Command) -> Option<Tag> {
         | Command::List { tag, .. }
         | Command::Write { tag, .. }
         | Command::Purge { tag, .. } => Some(*tag),
-        Command::Broadcast { .. } => None,
+        Command::Broadcast { .. } | Command::Send { .. } | Command::Listen { .. } => None,
     }
 }

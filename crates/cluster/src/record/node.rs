@@ -1,0 +1,109 @@
+//! The record of a slot.
+
+use playfield_wire::DecodeError;
+use playfield_wire::writer::{put_text, put_u8, put_varint};
+
+use crate::record::{Incarnation, begin, incarnation, open, put_incarnation};
+
+/// The state of an incarnation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NodeState {
+    /// Renews its lease.
+    Serving,
+    /// Was declared dead, which can't be undone.
+    Dead,
+}
+
+/// The record of a slot: `n.<slot>`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NodeRecord {
+    /// The incarnation that has the slot.
+    pub incarnation: Incarnation,
+    /// Its state.
+    pub state: NodeState,
+    /// The number of the renewal.
+    pub beat: u64,
+    /// The name of the node, for people.
+    pub name: String,
+    /// The places where clients reach the node, as URLs.
+    pub addresses: Vec<String>,
+    /// The number of the node's build.
+    pub build: u64,
+    /// The room types of the node, with the fingerprints of their schemas.
+    pub types: Vec<(String, u64)>,
+    /// The machine and the file of the lock that the process holds; empty without one.
+    pub lock: String,
+}
+
+impl NodeRecord {
+    /// The record of an incarnation that was declared dead.
+    pub(crate) fn dead(incarnation: Incarnation, beat: u64) -> Self {
+        Self {
+            incarnation,
+            state: NodeState::Dead,
+            beat,
+            name: String::new(),
+            addresses: Vec::new(),
+            build: 0,
+            types: Vec::new(),
+            lock: String::new(),
+        }
+    }
+
+    /// Returns the record as bytes.
+    #[must_use]
+    pub fn encode(&self) -> Vec<u8> {
+        let mut out = begin(128);
+        put_incarnation(&mut out, self.incarnation);
+        put_u8(
+            &mut out,
+            match self.state {
+                NodeState::Serving => 1,
+                NodeState::Dead => 2,
+            },
+        );
+        put_varint(&mut out, self.beat);
+        put_text(&mut out, &self.name);
+        put_varint(&mut out, self.addresses.len() as u64);
+        for address in &self.addresses {
+            put_text(&mut out, address);
+        }
+        out.extend_from_slice(&self.build.to_le_bytes());
+        put_varint(&mut out, self.types.len() as u64);
+        for (name, fingerprint) in &self.types {
+            put_text(&mut out, name);
+            out.extend_from_slice(&fingerprint.to_le_bytes());
+        }
+        put_text(&mut out, &self.lock);
+        out
+    }
+
+    /// Reads a record.
+    ///
+    /// # Errors
+    /// If the bytes are cut off, or of a newer format.
+    pub fn decode(bytes: &[u8]) -> Result<Self, DecodeError> {
+        let mut reader = open(bytes)?;
+        let incarnation = incarnation(&mut reader)?;
+        let at = reader.offset();
+        let state = match reader.u8()? {
+            1 => NodeState::Serving,
+            2 => NodeState::Dead,
+            other => {
+                let what = format!("the state {other} of a node is not known here");
+                return Err(DecodeError::new(at, what));
+            }
+        };
+        let beat = reader.varint()?;
+        let name = reader.text()?.to_owned();
+        let addresses = (0..reader.count()?)
+            .map(|_| reader.text().map(str::to_owned))
+            .collect::<Result<_, DecodeError>>()?;
+        let build = reader.u64()?;
+        let types = (0..reader.count()?)
+            .map(|_| Ok((reader.text()?.to_owned(), reader.u64()?)))
+            .collect::<Result<_, DecodeError>>()?;
+        let lock = reader.text()?.to_owned();
+        Ok(Self { incarnation, state, beat, name, addresses, build, types, lock })
+    }
+}

@@ -1,0 +1,5 @@
+//! Nodes over an engine whose answers the test gives.
+
+mod bench;
+mod claims;
+mod lease;
