@@ -136,6 +136,14 @@ pub struct Peer {
     pub load: Option<Load>,
 }
 
+impl Peer {
+    /// Returns the slot and the incarnation.
+    #[must_use]
+    pub fn id(&self) -> NodeId {
+        NodeId { slot: self.slot, incarnation: self.incarnation }
+    }
+}
+
 /// The reasons why a request to another node has no answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AskError {
@@ -174,6 +182,11 @@ pub enum Notice {
         /// The number of slots that were tried.
         tried: u32,
     },
+    /// A message of the host to another node was not sent.
+    MessageTooLarge {
+        /// Its bytes.
+        bytes: usize,
+    },
     /// A record can't be read.
     Unreadable {
         /// The record.
@@ -199,6 +212,9 @@ impl fmt::Display for Notice {
                 "{tried} of the cluster's {SLOTS} slots were tried, and all are taken: remove \
                  nodes, or wait until those that are gone are declared dead"
             ),
+            Self::MessageTooLarge { bytes } => {
+                write!(f, "a message of {bytes} bytes to another node is too large: it was dropped")
+            }
             Self::Unreadable { key, error } => write!(f, "the record {key} can't be read: {error}"),
         }
     }

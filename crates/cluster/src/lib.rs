@@ -22,6 +22,7 @@ mod effect;
 mod engine;
 mod event;
 mod lease;
+mod link;
 mod node;
 mod observer;
 mod output;

@@ -4,10 +4,11 @@ use std::time::Duration;
 
 use crate::claims::Claims;
 use crate::context::Context;
-use crate::effect::{AskError, Effect, Peer};
+use crate::effect::{Effect, Peer};
 use crate::engine::{Engine, EngineError, EngineEvent};
 use crate::event::Event;
 use crate::lease::{Change, Lease};
+use crate::link::Links;
 use crate::observer::Observer;
 use crate::output::{Asked, Output};
 use crate::random::Random;
@@ -17,6 +18,9 @@ use crate::settings::Settings;
 /// The least time between two messages about a load that changes.
 const LOAD_EVERY: Duration = Duration::from_secs(1);
 
+/// The time past its turn after which a process counts as one that stood still.
+const STOOD_STILL: Duration = Duration::from_secs(1);
+
 /// A node of a cluster. Time is that of a clock that never goes back and counts suspension.
 #[derive(Debug)]
 pub struct Node {
@@ -24,7 +28,10 @@ pub struct Node {
     lease: Lease,
     observer: Observer,
     claims: Claims,
+    links: Links,
     output: Output,
+    /// The time by which the host comes again.
+    due_at: Option<Duration>,
     load: Load,
     /// The load that the others were told last, and the time of that.
     told: (Load, Duration),
@@ -40,7 +47,9 @@ impl Node {
             claims: Claims::new(Random::new(random.next())),
             lease: Lease::new(&settings, now, random),
             observer: Observer::default(),
+            links: Links::default(),
             output: Output::default(),
+            due_at: None,
             load: Load::default(),
             told: (Load::default(), now),
             settings,
@@ -75,7 +84,8 @@ impl Node {
 
     /// Takes an event.
     pub fn event(&mut self, now: Duration, event: Event) {
-        let Self { settings, lease, claims, output, .. } = self;
+        self.wake(now);
+        let Self { settings, lease, observer, claims, links, output, .. } = self;
         let context = &mut Context { now, lease, settings, output };
         match event {
             Event::Engine(event) => self.engine_event(now, event),
@@ -91,11 +101,13 @@ impl Node {
             Event::IsCode { key } => claims.is_code(&key, context),
             Event::Released { key } => claims.released(&key, output),
             Event::Load(load) => self.load = load,
-            Event::Ask { ask, .. } => {
-                let result = Err(AskError::NobodyThere);
-                output.effect(Effect::Answered { ask, result });
+            Event::Ask { to, ask, within, body } => {
+                links.ask(to, ask, within, &body, observer, context);
             }
-            Event::Answer { .. } | Event::Tell { .. } => {}
+            Event::Answer { to, number, body } => {
+                links.answer(to, number, &body, settings, output);
+            }
+            Event::Tell { to, body } => links.tell(to, &body, observer, context),
         }
     }
 
@@ -107,17 +119,21 @@ impl Node {
 
     /// Does what is due, and returns when to come again.
     pub fn turn(&mut self, now: Duration) -> Duration {
+        self.wake(now);
         if self.load != self.told.0 && now >= self.told.1 + LOAD_EVERY {
             self.beat(now);
         }
-        let Self { settings, lease, observer, claims, output, .. } = self;
+        let Self { settings, lease, observer, claims, links, output, .. } = self;
         let renewal = lease.turn(now, settings, output);
         observer.turn(now, lease, settings, output);
         if lease.acts_until(settings).is_some_and(|until| now < until) {
             claims.turn(now, output);
         }
+        let link = links.turn(now, observer, output);
         let next = now + settings.renew / 4;
-        renewal.map_or(next, |at| at.min(next))
+        let next = renewal.into_iter().chain(link).fold(next, Duration::min);
+        self.due_at = Some(next);
+        next
     }
 
     /// Returns the next effect.
@@ -127,17 +143,31 @@ impl Node {
 
     /// Takes all events from the engine, and hands it all commands.
     pub fn exchange(&mut self, now: Duration, engine: &mut impl Engine) {
+        self.wake(now);
         loop {
-            while let Some(command) = self.output.next_command() {
+            while let Some(event) = engine.next() {
+                self.engine_event(now, event);
+            }
+            let Self { settings, lease, links, output, .. } = self;
+            links.flush(now, lease, settings, output);
+            if !output.has_commands() {
+                return;
+            }
+            while let Some(command) = output.next_command() {
                 engine.begin(command);
             }
-            let Some(event) = engine.next() else { return };
-            self.event(now, Event::Engine(event));
+        }
+    }
+
+    /// Resets the links if the process stood still: what has come since then is old.
+    fn wake(&mut self, now: Duration) {
+        if self.due_at.take_if(|due_at| now > *due_at + STOOD_STILL).is_some() {
+            self.links.reset(&mut self.output);
         }
     }
 
     fn engine_event(&mut self, now: Duration, event: EngineEvent) {
-        let Self { settings, lease, observer, claims, output, .. } = self;
+        let Self { settings, lease, observer, claims, links, output, .. } = self;
         match event {
             EngineEvent::Received { bytes } => {
                 // A node of a later build says what this one can't read, and is read in its record.
@@ -145,7 +175,11 @@ impl Node {
                     observer.beat(now, beat, output);
                 }
             }
-            EngineEvent::Delivered { .. } | EngineEvent::Interrupted => {}
+            EngineEvent::Delivered { bytes } => {
+                let context = &mut Context { now, lease, settings, output };
+                links.delivered(&bytes, observer, context);
+            }
+            EngineEvent::Interrupted => links.reset(output),
             EngineEvent::Answered { tag, result } => match output.answered(tag) {
                 Some(Asked::Lease) => {
                     let change = lease.answered(now, tag, result, settings, output);
@@ -170,11 +204,12 @@ impl Node {
     }
 
     fn changed(&mut self, now: Duration, change: Change) {
-        let Self { settings, lease, observer, claims, output, .. } = self;
+        let Self { settings, lease, observer, claims, links, output, .. } = self;
         match change {
             Change::None => return,
             Change::Lost => {
                 claims.lost(output);
+                links.lost(output);
                 observer.forget();
                 lease.turn(now, settings, output);
                 return;

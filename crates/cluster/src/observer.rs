@@ -26,7 +26,7 @@ pub(crate) struct Observer {
 
 /// A slot, and the node in it.
 #[derive(Debug)]
-struct Watched {
+pub(crate) struct Watched {
     /// The incarnation that the newest record, or message, names.
     incarnation: Option<Incarnation>,
     is_dead: bool,
@@ -52,6 +52,24 @@ impl Observer {
     /// Notes a message that another node has sent.
     pub(crate) fn beat(&mut self, now: Duration, beat: Beat, output: &mut Output) {
         let Beat { slot, incarnation, revision, load } = beat;
+        let watched = self.heard(now, slot, incarnation, revision, output);
+        if watched.incarnation == Some(incarnation) {
+            watched.load = Some(load);
+            if let Some(peer) = &mut watched.peer {
+                peer.load = Some(load);
+            }
+        }
+    }
+
+    /// Notes that an incarnation says it has made the renewal of that revision.
+    pub(crate) fn heard(
+        &mut self,
+        now: Duration,
+        slot: Slot,
+        incarnation: Incarnation,
+        revision: Revision,
+        output: &mut Output,
+    ) -> &mut Watched {
         let watched = self.watch(now, slot);
         if revision > watched.revision {
             watched.is(Some(incarnation));
@@ -59,14 +77,11 @@ impl Observer {
             watched.revision = revision;
             watched.heard_at = now;
         }
-        if watched.incarnation == Some(incarnation) {
-            watched.load = Some(load);
-            if let Some(peer) = &mut watched.peer {
-                peer.load = Some(load);
-            } else if !watched.is_dead && watched.pending.is_none() {
-                watched.read(now, slot, output);
-            }
+        let is_unread = watched.peer.is_none() && !watched.is_dead;
+        if is_unread && watched.incarnation == Some(incarnation) && watched.pending.is_none() {
+            watched.read(now, slot, output);
         }
+        watched
     }
 
     /// Notes the record of a slot.
@@ -114,6 +129,11 @@ impl Observer {
     /// The node in a slot, as far as it was read, unless it is known to be dead.
     pub(crate) fn peer(&self, slot: Slot) -> Option<&Peer> {
         self.watched.get(&slot)?.peer.as_ref()
+    }
+
+    /// The incarnation in a slot, unless it is known to be dead.
+    pub(crate) fn incarnation(&self, slot: Slot) -> Option<Incarnation> {
+        self.watched.get(&slot).filter(|watched| !watched.is_dead)?.incarnation
     }
 
     /// All nodes that were read, and are not known to be dead.

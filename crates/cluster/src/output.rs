@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, VecDeque};
 
-use crate::effect::{Effect, Place};
+use crate::effect::{Effect, NodeId, Place};
 use crate::engine::{Command, Key, Revision, Tag};
 use crate::event::RequestId;
 use crate::record::{Incarnation, Slot};
@@ -65,6 +65,11 @@ impl Output {
         self.commands.push_back(Command::Broadcast { bytes });
     }
 
+    pub(crate) fn send(&mut self, to: NodeId, bytes: Vec<u8>) {
+        let NodeId { slot, incarnation } = to;
+        self.commands.push_back(Command::Send { to: slot, incarnation, bytes });
+    }
+
     pub(crate) fn listen(&mut self, slot: Slot, incarnation: Incarnation) {
         self.commands.push_back(Command::Listen { slot, incarnation });
     }
@@ -85,6 +90,10 @@ impl Output {
         let attempt = self.last_attempt;
         self.effect(Effect::Open { key, attempt });
         attempt
+    }
+
+    pub(crate) fn has_commands(&self) -> bool {
+        !self.commands.is_empty()
     }
 
     pub(crate) fn next_command(&mut self) -> Option<Command> {

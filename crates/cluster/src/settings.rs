@@ -19,6 +19,8 @@ pub struct Settings {
     /// The time that a node waits longer than those of lower slots before it declares one dead, for
     /// each of these.
     pub rank_delay: Duration,
+    /// The most bytes that wait for another node. Past it, the link with it is reset.
+    pub link_bytes_max: usize,
     /// The slot to try first; a random one without it.
     pub slot: Option<Slot>,
     /// The name of the node, for people.
@@ -51,6 +53,7 @@ impl Settings {
             freeze: lease * 3 / 4,
             gap: renew * 2,
             rank_delay: renew / 10,
+            link_bytes_max: 16 << 20,
             slot: None,
             name: String::new(),
             addresses: Vec::new(),

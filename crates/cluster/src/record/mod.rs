@@ -40,14 +40,14 @@ impl fmt::Debug for Incarnation {
 }
 
 /// Begins a record of about that many bytes, with the number of the format.
-fn begin(bytes: usize) -> Vec<u8> {
+pub(crate) fn begin(bytes: usize) -> Vec<u8> {
     let mut out = Vec::with_capacity(bytes);
     put_u8(&mut out, FORMAT);
     out
 }
 
 /// Returns a reader after the number of the format.
-fn open(bytes: &[u8]) -> Result<Reader<'_>, DecodeError> {
+pub(crate) fn open(bytes: &[u8]) -> Result<Reader<'_>, DecodeError> {
     let mut reader = Reader::new(bytes);
     match reader.u8()? {
         FORMAT => Ok(reader),
@@ -60,15 +60,15 @@ fn open(bytes: &[u8]) -> Result<Reader<'_>, DecodeError> {
     }
 }
 
-fn put_slot(out: &mut Vec<u8>, slot: Slot) {
+pub(crate) fn put_slot(out: &mut Vec<u8>, slot: Slot) {
     out.extend_from_slice(&slot.to_le_bytes());
 }
 
-fn put_incarnation(out: &mut Vec<u8>, incarnation: Incarnation) {
+pub(crate) fn put_incarnation(out: &mut Vec<u8>, incarnation: Incarnation) {
     out.extend_from_slice(&incarnation.0.to_le_bytes());
 }
 
-fn slot(reader: &mut Reader<'_>) -> Result<Slot, DecodeError> {
+pub(crate) fn slot(reader: &mut Reader<'_>) -> Result<Slot, DecodeError> {
     let at = reader.offset();
     let slot = u16::from(reader.u8()?) | u16::from(reader.u8()?) << 8;
     if slot >= SLOTS {
@@ -77,7 +77,7 @@ fn slot(reader: &mut Reader<'_>) -> Result<Slot, DecodeError> {
     Ok(slot)
 }
 
-fn incarnation(reader: &mut Reader<'_>) -> Result<Incarnation, DecodeError> {
+pub(crate) fn incarnation(reader: &mut Reader<'_>) -> Result<Incarnation, DecodeError> {
     reader.u64().map(Incarnation)
 }
 

@@ -3,3 +3,5 @@
 mod bench;
 mod claims;
 mod lease;
+mod links;
+mod pair;
