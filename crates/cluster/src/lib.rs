@@ -27,6 +27,7 @@ mod node;
 mod observer;
 mod output;
 mod owner;
+mod placing;
 mod random;
 mod record;
 mod settings;
@@ -37,6 +38,7 @@ pub use effect::{AskError, Effect, NodeId, Notice, Peer, Place};
 pub use engine::{Answer, Command, Engine, EngineError, EngineEvent, Key, Record, Revision, Tag};
 pub use event::{Event, RequestId, Save, Want};
 pub use node::Node;
+pub use placing::Choice;
 pub use record::{
     Beat, ClaimKeyError, ClaimRecord, Incarnation, Load, NAME_BYTES_MAX, NodeRecord, NodeState,
     Nonce, SLOTS, Slot, claim_key,

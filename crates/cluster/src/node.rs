@@ -11,6 +11,7 @@ use crate::lease::{Change, Lease};
 use crate::link::Links;
 use crate::observer::Observer;
 use crate::output::{Asked, Output};
+use crate::placing::{Choice, choose};
 use crate::random::Random;
 use crate::record::{Beat, Incarnation, Load, Slot};
 use crate::settings::Settings;
@@ -32,6 +33,7 @@ pub struct Node {
     output: Output,
     /// The time by which the host comes again.
     due_at: Option<Duration>,
+    random: Random,
     load: Load,
     /// The load that the others were told last, and the time of that.
     told: (Load, Duration),
@@ -43,13 +45,15 @@ impl Node {
     #[must_use]
     pub fn new(settings: Settings, entropy: u64, now: Duration) -> Self {
         let mut random = Random::new(entropy);
+        let [claims, placing] = [random.next(), random.next()].map(Random::new);
         Self {
-            claims: Claims::new(Random::new(random.next())),
+            claims: Claims::new(claims),
             lease: Lease::new(&settings, now, random),
             observer: Observer::default(),
             links: Links::default(),
             output: Output::default(),
             due_at: None,
+            random: placing,
             load: Load::default(),
             told: (Load::default(), now),
             settings,
@@ -109,6 +113,32 @@ impl Node {
             }
             Event::Tell { to, body } => links.tell(to, &body, observer, context),
         }
+    }
+
+    /// Chooses the node for a new room of a type: this one, unless others have less to do. Nodes
+    /// without the type, those with a fingerprint of it that can't be read, nodes that leave, and
+    /// silent ones are not chosen.
+    pub fn choose(
+        &mut self,
+        now: Duration,
+        room_type: &str,
+        can_read: impl Fn(u64) -> bool,
+    ) -> Option<Choice> {
+        let Self { settings, lease, observer, random, load, .. } = self;
+        let own = load.takes_rooms && settings.types.iter().any(|(name, _)| name == room_type);
+        let mut peers = Vec::new();
+        for peer in observer.heard_since(now.saturating_sub(settings.renew * 3)) {
+            let is_other = Some(peer.incarnation) != lease.incarnation();
+            let may_have =
+                |(name, fingerprint): &(String, u64)| name == room_type && can_read(*fingerprint);
+            if let Some(load) = peer.load.filter(|load| load.takes_rooms)
+                && is_other
+                && peer.types.iter().any(may_have)
+            {
+                peers.push((peer, load));
+            }
+        }
+        choose(own.then_some(*load), &peers, random)
     }
 
     /// Returns the other nodes that are known and not dead.

@@ -136,6 +136,12 @@ impl Observer {
         self.watched.get(&slot).filter(|watched| !watched.is_dead)?.incarnation
     }
 
+    /// The nodes that were read, are not known to be dead, and were heard of since that time.
+    pub(crate) fn heard_since(&self, since: Duration) -> impl Iterator<Item = &Peer> {
+        let watched = self.watched.values().filter(move |watched| watched.heard_at >= since);
+        watched.filter_map(|watched| watched.peer.as_ref())
+    }
+
     /// All nodes that were read, and are not known to be dead.
     pub(crate) fn peers(&self) -> impl Iterator<Item = &Peer> {
         self.watched.values().filter_map(|watched| watched.peer.as_ref())

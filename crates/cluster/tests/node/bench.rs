@@ -176,3 +176,24 @@ pub(crate) fn commands(node: &mut Node, now: Duration) -> Vec<Command> {
     node.exchange(now, &mut collect);
     collect.0
 }
+
+/// Lets the nodes do what is due, in steps of 100 ms, and hear each other's messages to all.
+pub(crate) fn run_and_hear(nodes: &mut [Node], bench: &mut Bench, from: Duration, to: Duration) {
+    let mut now = from;
+    while now <= to {
+        for index in 0..nodes.len() {
+            bench.sent.clear();
+            nodes[index].turn(now);
+            nodes[index].exchange(now, bench);
+            for command in std::mem::take(&mut bench.sent) {
+                let Command::Broadcast { bytes } = command else { continue };
+                let hearers = nodes.iter_mut().enumerate().filter(|(other, _)| *other != index);
+                for (_, node) in hearers {
+                    let bytes = bytes.clone();
+                    node.event(now, Event::Engine(EngineEvent::Received { bytes }));
+                }
+            }
+        }
+        now += Duration::from_millis(100);
+    }
+}

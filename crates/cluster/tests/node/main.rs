@@ -5,3 +5,4 @@ mod claims;
 mod lease;
 mod links;
 mod pair;
+mod placing;
