@@ -29,10 +29,10 @@ fn a_hello_in_packed_may_name_msgpack() {
     let mut world = World::new(1, &[]);
     let client = world.connect(0);
     let mut bytes = b"PF1\n".to_vec();
-    bytes.extend(world.framed(client, &[1, 1, 1, 0, 0, 0, 0, 0]));
+    bytes.extend(world.framed(client, &[1, 1, 1, 0, 0, 0, 0, 0, 0]));
     world.bytes(client, &bytes);
     let answer = world.raw(client);
-    assert!(answer[4..].starts_with(b"\x87\xa4type\xa7welcome"), "{answer:?}");
+    assert!(answer[4..].starts_with(b"\x88\xa4type\xa7welcome"), "{answer:?}");
 }
 
 #[test]
