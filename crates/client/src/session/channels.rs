@@ -7,9 +7,9 @@ use std::time::Duration;
 use playfield_wire::client::{self, ClientMessage, Position};
 use playfield_wire::{ErrorCode, RequestNumber, server};
 
-use super::event::Report;
 use super::numbers::NumberMap;
 use super::protocol::Protocol;
+use super::report::Report;
 use super::{ClientError, CommandError, Event};
 
 /// The most channels that one client may subscribe to.

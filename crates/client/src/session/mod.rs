@@ -48,6 +48,7 @@ mod protocol;
 mod pulse;
 mod receive;
 mod reconnect;
+mod report;
 mod requests;
 mod resumption;
 mod rooms;
@@ -83,10 +84,10 @@ pub use token::TokenLife;
 pub use url::{Url, UrlError};
 
 use entering::Entering;
-use event::Report;
 use inbox::Inbox;
 use protocol::{Phase, Protocol};
 use reconnect::Reconnect;
+use report::Report;
 use resumption::{Greeting, Resumption};
 use transport::{Inbound, Piece};
 
@@ -163,27 +164,6 @@ impl Session {
         self.protocol.reconnect(outbound);
         self.dialed();
         Ok(())
-    }
-
-    /// Sets the token for the node's authenticator in later hellos, which must name the same user.
-    pub fn set_token(&mut self, token: Vec<u8>) {
-        self.reconnect.renewed(&token);
-        self.protocol.resumption.greeting.token = token;
-        self.protocol.resumption.is_token_refused = false;
-    }
-
-    /// Returns whether the node has refused the token as `unauthorized`, and the client is
-    /// [away](Self::is_away) for one more attempt with another.
-    #[must_use]
-    pub fn is_token_refused(&self) -> bool {
-        self.protocol.resumption.is_token_refused
-    }
-
-    /// Sets whether the program may give another token after one was refused. If so, the next
-    /// refusal as `unauthorized` after a lost connection leaves the client [away](Self::is_away),
-    /// for one more attempt with another token. Call it again once the client was welcomed.
-    pub fn set_renews_token(&mut self, renews: bool) {
-        self.protocol.resumption.renews_token = renews;
     }
 
     /// Takes bytes from the node, which may be split anywhere, for [`poll_event`](Self::poll_event)

@@ -6,8 +6,8 @@ use playfield_wire::client::{self, ClientMessage};
 use playfield_wire::server::{self, ServerMessage, Versions};
 use playfield_wire::{ErrorCode, PROTOCOL, RequestNumber, RoomNumber};
 
-use super::event::Report;
 use super::protocol::{MESSAGE_BYTES_MAX, Protocol};
+use super::report::Report;
 use super::requests::Asked;
 use super::rooms::Outcome;
 use super::{ClientError, Event, FORMAT, Failure, OutOfStep, Unusable, Update, UpdateKind};

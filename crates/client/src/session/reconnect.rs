@@ -100,6 +100,27 @@ impl Session {
         Step::Dial(attempts.dial(now))
     }
 
+    /// Sets the token for the node's authenticator in later hellos, which must name the same user.
+    pub fn set_token(&mut self, token: Vec<u8>) {
+        self.reconnect.renewed(&token);
+        self.protocol.resumption.greeting.token = token;
+        self.protocol.resumption.is_token_refused = false;
+    }
+
+    /// Returns whether the node has refused the token as `unauthorized`, and the client is
+    /// [away](Self::is_away) for one more attempt with another.
+    #[must_use]
+    pub fn is_token_refused(&self) -> bool {
+        self.protocol.resumption.is_token_refused
+    }
+
+    /// Sets whether the program may give another token after one was refused. If so, the next
+    /// refusal as `unauthorized` after a lost connection leaves the client [away](Self::is_away),
+    /// for one more attempt with another token. Call it again once the client was welcomed.
+    pub fn set_renews_token(&mut self, renews: bool) {
+        self.protocol.resumption.renews_token = renews;
+    }
+
     /// The step failed that [`next_step`](Self::next_step) has asked for. Returns whether the session
     /// gives up, and is over.
     pub fn attempt_failed(&mut self) -> bool {

@@ -12,9 +12,9 @@ use playfield_wire::schema::RoomSchema;
 use playfield_wire::{DecodeError, RequestNumber, RoomNumber, server};
 
 use super::copy::BoxedCopy;
-use super::event::Report;
 use super::numbers::NumberMap;
 use super::protocol::Protocol;
+use super::report::Report;
 use super::requests::Asked;
 use super::schemas::{SchemaRequests, Schemas};
 use super::{
