@@ -158,6 +158,7 @@ impl State {
             }
             Event::Closed { .. } => self.closed(why),
             Event::AttemptFailed { is_last: true, .. }
+            | Event::Redirected(_)
             | Event::Schema(_)
             | Event::Goodbye(_)
             | Event::OutOfStep { .. }

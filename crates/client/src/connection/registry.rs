@@ -186,6 +186,7 @@ impl Registry {
             // An answer may find nobody, as the caller may have stopped waiting.
             Event::Reply(_)
             | Event::Joined(_)
+            | Event::Redirected(_)
             | Event::Left(_)
             | Event::Listed(_)
             | Event::Schema(_)
@@ -364,6 +365,7 @@ fn answered(event: &Event<'_>) -> Option<RequestNumber> {
     match event {
         Event::Reply(reply) => Some(reply.request),
         Event::Joined(joined) => Some(joined.request),
+        Event::Redirected(redirect) => Some(redirect.request),
         Event::Left(left) => left.request,
         Event::Listed(listed) => Some(listed.request),
         Event::Schema(schema) => schema.request,

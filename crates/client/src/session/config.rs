@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{Masks, Patience};
+use super::{Masks, Patience, Reach};
 
 /// The settings of a [`Session`](super::Session).
 #[derive(Clone, Debug)]
@@ -41,6 +41,11 @@ pub struct ClientConfig {
     /// Says whether the program can give another token when one is refused, or about to expire.
     /// Default: `false`.
     pub renews_token: bool,
+    /// The connection by which the session begins, if the edge follows redirects: it dials where
+    /// [`Session::dial_to`](super::Session::dial_to) says, and takes an
+    /// [`Event::Redirected`](super::Event::Redirected) further by a [`Route`](super::Route).
+    /// Default: `None`, and nodes send no redirects.
+    pub redirects: Option<Reach>,
     /// Random bytes, by which clients that lose their connections at once don't all come back at
     /// once. Default: zeros.
     pub seed: [u8; 16],
@@ -81,6 +86,7 @@ impl ClientConfig {
             schema_timeout: Duration::from_secs(10),
             patience: Patience::default(),
             renews_token: false,
+            redirects: None,
             seed: [0; 16],
         }
     }

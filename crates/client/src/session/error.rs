@@ -106,6 +106,12 @@ pub enum ClientError {
         /// The time that the node wants the client to wait, if it said so.
         retry_after: Option<Duration>,
     },
+    /// The node answered the hello by a redirect that this client does not follow: it was one too
+    /// many in a row, there was no session to resume, or none of the addresses can be used.
+    Redirected {
+        /// The addresses of the other node.
+        addresses: Vec<String>,
+    },
     /// The node did not answer the hello in time.
     NoWelcome {
         /// The time limit.
@@ -126,7 +132,10 @@ impl ClientError {
             Self::WebSocket(error) => error.close_code(),
             Self::Text => 1003,
             Self::Ended { close_code } => close_code.unwrap_or(NO_CLOSE_CODE),
-            Self::Silent { .. } | Self::NoWelcome { .. } | Self::TurnedAway { .. } => 1000,
+            Self::Silent { .. }
+            | Self::NoWelcome { .. }
+            | Self::TurnedAway { .. }
+            | Self::Redirected { .. } => 1000,
             Self::Unreadable { last, .. } => last.close_code(),
             _ => 1002,
         }
@@ -148,6 +157,7 @@ impl ClientError {
                     | Self::Silent { .. }
                     | Self::Handshake(_)
                     | Self::TurnedAway { .. }
+                    | Self::Redirected { .. }
             )
     }
 }
@@ -209,6 +219,11 @@ impl fmt::Display for ClientError {
             Self::TurnedAway { code, text, .. } => {
                 write!(f, "the node ended the connection: {code}: {text}")
             }
+            Self::Redirected { addresses } => write!(
+                f,
+                "the node redirected the client to {addresses:?}, where it could not go: it \
+                 follows 3 redirects in a row, and takes no address that is less secure"
+            ),
             Self::NoWelcome { limit } => write!(f, "the node did not answer within {limit:?}"),
             Self::Ended { close_code: None } => {
                 f.write_str("the connection ended without a goodbye")

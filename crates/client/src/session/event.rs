@@ -54,6 +54,9 @@ pub enum Event<'a> {
     },
     /// A request to enter a room was granted. The room's snapshot follows.
     Joined(server::Joined<'a>),
+    /// A request to enter a room was answered by a redirect: the room is at another node. The copy
+    /// that was to be kept is dropped. A [`Route`](super::Route) says how the join goes on.
+    Redirected(server::Redirect<'a>),
     /// A room that was asked for with [`Session::enter`](super::Session::enter) has its copy.
     Entered {
         /// The room, which was [joined](Self::Joined).
@@ -223,6 +226,7 @@ impl<'a> Event<'a> {
                 Self::Update { room, kind: UpdateKind::Snapshot, version, body }
             }
             (ServerMessage::Joined(joined), _) => Self::Joined(joined),
+            (ServerMessage::Redirect(redirect), _) => Self::Redirected(redirect),
             (ServerMessage::Left(left), _) => Self::Left(left),
             (ServerMessage::Listed(listed), _) => Self::Listed(listed),
             (ServerMessage::Schema(schema), _) => Self::Schema(schema),
@@ -243,7 +247,6 @@ impl<'a> Event<'a> {
                 | ServerMessage::Subscribed(_)
                 | ServerMessage::Unsubscribed(_)
                 | ServerMessage::Registered(_)
-                | ServerMessage::Redirect(_)
                 | ServerMessage::Goodbye(_),
                 _,
             ) => return None,
@@ -262,6 +265,7 @@ impl<'a> Event<'a> {
             Self::NewSession(welcome) => Event::NewSession(welcome.into_owned()),
             Self::Unconfirmed { sends } => Event::Unconfirmed { sends },
             Self::Joined(joined) => Event::Joined(joined.into_owned()),
+            Self::Redirected(redirect) => Event::Redirected(redirect.into_owned()),
             Self::Entered { room, translation } => Event::Entered { room, translation },
             Self::Unusable { room, why } => Event::Unusable { room, why },
             Self::Listed(listed) => Event::Listed(listed.into_owned()),

@@ -115,7 +115,8 @@ impl Protocol {
                 }
                 is_abandoned
             }
-            ServerMessage::Error(server::Error { request: Some(request), .. }) => {
+            ServerMessage::Error(server::Error { request: Some(request), .. })
+            | ServerMessage::Redirect(server::Redirect { request, .. }) => {
                 self.abandoned.joins.remove(&request);
                 false
             }

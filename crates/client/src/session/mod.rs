@@ -28,6 +28,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod addresses;
 mod attempts;
 mod backoff;
 mod channels;
@@ -48,6 +49,7 @@ mod protocol;
 mod pulse;
 mod receive;
 mod reconnect;
+mod redirects;
 mod report;
 mod requests;
 mod resumption;
@@ -77,6 +79,7 @@ pub use playfield_wire::client::Position;
 pub use playfield_wire::server::{self, Joined, Lost, MemberInfo};
 pub use pulse::Clock;
 pub use reconnect::Step;
+pub use redirects::{ASKS_MAX, NODE_IDLE, REDIRECTS_MAX, Reach, Route, Turn};
 pub use resumption::UNREADABLE_IN_A_ROW_MAX;
 pub use rooms::UNUSABLE_IN_A_ROW_MAX;
 pub use schemas::{Build, Learned, Translation, Unusable};
@@ -135,13 +138,14 @@ impl Session {
             schema_timeout,
             patience,
             renews_token,
+            redirects,
             seed,
         } = config;
         let (inbound, outbound) = transport::open(transport, deflate, message_bytes_max)?;
         let named = schemas.iter().map(|(room_type, _)| room_type.clone()).collect();
         let entering = Entering::new(named, schema_timeout);
-        let reconnect = Reconnect::new(patience, renews_token, &token, seed);
-        let greeting = Greeting { name, token, schemas };
+        let reconnect = Reconnect::new(patience, renews_token, &token, redirects, seed);
+        let greeting = Greeting { name, token, schemas, redirects: redirects.is_some() };
         let resumption = Resumption::new(greeting, resumable, unconfirmed_bytes_max);
         let protocol = Protocol::new(outbound, requests_max, resumption, entering);
         let inbox = Inbox::default();

@@ -137,9 +137,7 @@ impl Protocol {
                 self.registered(registered).map(|()| Report::Nothing)
             }
             ServerMessage::Command(_) => Ok(Report::This),
-            ServerMessage::Redirect(_) => Err(ClientError::OutOfTurn {
-                message: "a redirect that this client does not follow",
-            }),
+            ServerMessage::Redirect(redirect) => self.redirected(redirect),
             ServerMessage::Error(error) => self.refused(error),
             ServerMessage::Goodbye(goodbye) if self.is_passing(goodbye.code) => {
                 let (code, text) = (goodbye.code, goodbye.text.to_string());
@@ -247,6 +245,20 @@ impl Protocol {
         Ok(Report::Nothing)
     }
 
+    /// The room that was asked for, or the session, is at another node.
+    fn redirected(&mut self, redirect: &server::Redirect<'_>) -> Result<Report, ClientError> {
+        if !self.resumption.greeting.redirects {
+            return Err(ClientError::OutOfTurn { message: "a redirect, which was not asked for," });
+        }
+        if !self.welcomed {
+            let addresses = redirect.addresses.iter().map(ToString::to_string).collect();
+            return Err(ClientError::Redirected { addresses });
+        }
+        let is_awaited = self.is_answered(redirect.request, "a redirect", Asked::Join)?;
+        self.entering.redirected(redirect.request);
+        Ok(Report::this_if(is_awaited))
+    }
+
     fn joined(&mut self, joined: &server::Joined<'_>) -> Result<Report, ClientError> {
         self.rooms.joined(joined)?;
         self.pulse.expect(self.rooms.silence(), self.rooms.quiet());
@@ -294,7 +306,8 @@ fn check_before_welcome(message: &ServerMessage<'_>) -> Result<(), ClientError> 
         | ServerMessage::Goodbye(_)
         | ServerMessage::Ping(_)
         | ServerMessage::Pong(_)
-        | ServerMessage::Ack(_) => return Ok(()),
+        | ServerMessage::Ack(_)
+        | ServerMessage::Redirect(_) => return Ok(()),
         ServerMessage::Joined(_) => "a room before the welcome",
         ServerMessage::Listed(_) => "a list before the welcome",
         ServerMessage::Schema(_) => "a schema before the welcome",
@@ -314,7 +327,6 @@ fn check_before_welcome(message: &ServerMessage<'_>) -> Result<(), ClientError> 
         ServerMessage::Registered(_) | ServerMessage::Command(_) => {
             "a message to a device before the welcome"
         }
-        ServerMessage::Redirect(_) => "a redirect before the welcome",
     };
     Err(ClientError::OutOfTurn { message })
 }

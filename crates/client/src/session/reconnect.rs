@@ -2,10 +2,11 @@
 
 use std::time::{Duration, SystemTime};
 
+use super::addresses::Addresses;
 use super::attempts::{Attempts, Patience};
 use super::masks::Masks;
 use super::token::TokenLife;
-use super::{ClientError, Event, Session};
+use super::{ClientError, Event, Reach, Session};
 
 /// An edge's next step for the connection of a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,7 +16,7 @@ pub enum Step {
     /// Get a token, within this time: then [`Session::set_token`], or
     /// [`attempt_failed`](Session::attempt_failed).
     Token(Duration),
-    /// Connect, within this time: then [`Session::reconnect`], or
+    /// Connect to [`Session::dial_to`], within this time: then [`Session::reconnect`], or
     /// [`attempt_failed`](Session::attempt_failed).
     Dial(Duration),
 }
@@ -24,6 +25,7 @@ pub enum Step {
 #[derive(Debug)]
 pub(super) struct Reconnect {
     attempts: Attempts,
+    pub(super) addresses: Addresses,
     /// The program can give another token.
     renews_token: bool,
     token_life: TokenLife,
@@ -48,6 +50,7 @@ impl Reconnect {
         patience: Patience,
         renews_token: bool,
         token: &[u8],
+        redirects: Option<Reach>,
         seed: [u8; 16],
     ) -> Self {
         let token_life = match renews_token {
@@ -55,7 +58,8 @@ impl Reconnect {
             false => TokenLife::default(),
         };
         let (attempts, random) = (Attempts::new(patience, Duration::ZERO), Masks::seeded(seed));
-        Self { attempts, renews_token, token_life, random, stage: Stage::Connected }
+        let (addresses, stage) = (Addresses::new(redirects), Stage::Connected);
+        Self { attempts, addresses, renews_token, token_life, random, stage }
     }
 
     /// The program has given another token.
@@ -85,7 +89,7 @@ impl Session {
         }
         let needs_token =
             self.is_token_refused() || self.reconnect.token_life.is_over(SystemTime::now());
-        let Reconnect { attempts, stage, .. } = &mut self.reconnect;
+        let Reconnect { attempts, addresses, stage, .. } = &mut self.reconnect;
         match *stage {
             Stage::Waiting { until } if now >= until => attempts.begin(now),
             // The token was given.
@@ -97,6 +101,7 @@ impl Session {
             return Step::Token(attempts.timeout());
         }
         *stage = Stage::Dialing;
+        addresses.next();
         Step::Dial(attempts.dial(now))
     }
 
@@ -126,6 +131,7 @@ impl Session {
     pub fn attempt_failed(&mut self) -> bool {
         let now = self.protocol.pulse.now();
         self.reconnect.attempts.failed(now);
+        self.reconnect.addresses.failed();
         self.is_over(now)
     }
 
@@ -138,6 +144,13 @@ impl Session {
     /// The connection was lost, or an attempt was not welcomed. Returns whether there is another.
     fn note_loss(&mut self, now: Duration) -> bool {
         let lost = self.protocol.resumption.lost().cloned();
+        if let Some(ClientError::Redirected { addresses }) = &lost
+            && self.reconnect.addresses.redirected(addresses)
+        {
+            self.reconnect.attempts.failed(now);
+            self.reconnect.stage = Stage::Waiting { until: now };
+            return true;
+        }
         let retry_after = match &lost {
             Some(ClientError::TurnedAway { retry_after, .. }) => *retry_after,
             _ => None,
@@ -145,6 +158,7 @@ impl Session {
         let (made_progress, grace) = (self.made_progress(), self.shortest_grace());
         let is_attempt = self.reconnect.attempts.lost(made_progress, grace, retry_after, now);
         if let Some(error) = lost.filter(|_| is_attempt) {
+            self.reconnect.addresses.failed();
             let is_last = self.reconnect.attempts.is_over();
             self.protocol.events.push_back(Event::AttemptFailed { error, is_last });
             return !self.is_over(now);
@@ -172,6 +186,9 @@ impl Session {
     /// Notes a welcome.
     pub(super) fn note_welcome(&mut self) {
         let now = self.protocol.pulse.now();
+        if let Some(addresses) = self.protocol.resumption.addresses.take() {
+            self.reconnect.addresses.welcomed(&addresses);
+        }
         if self.is_welcomed()
             && self.reconnect.attempts.welcomed(now)
             && self.reconnect.renews_token

@@ -26,6 +26,7 @@ pub(super) struct Greeting {
     pub(super) name: String,
     pub(super) token: Vec<u8>,
     pub(super) schemas: Vec<(String, u64)>,
+    pub(super) redirects: bool,
 }
 
 /// State that a client keeps for its next connection.
@@ -40,6 +41,8 @@ pub(super) struct Resumption {
     token: Vec<u8>,
     /// The time for which the node keeps the session after a lost connection.
     grace: Duration,
+    /// The addresses of the node, of a welcome that was not noted yet.
+    pub(super) addresses: Option<Vec<String>>,
     /// The messages that the node has not confirmed.
     pub(super) log: Log,
     unconfirmed_bytes_max: usize,
@@ -75,6 +78,7 @@ impl Resumption {
             session: None,
             token: Vec::new(),
             grace: Duration::ZERO,
+            addresses: None,
             log: Log::default(),
             unconfirmed_bytes_max,
             received: Received::default(),
@@ -211,6 +215,9 @@ impl Resumption {
 
     fn renewed(&mut self, welcome: &server::Welcome<'_>) {
         self.grace = welcome.grace();
+        if self.greeting.redirects {
+            self.addresses = Some(welcome.addresses.iter().map(ToString::to_string).collect());
+        }
         let is_kept = self.is_wanted && !self.grace.is_zero();
         self.token = if is_kept { welcome.resume.to_vec() } else { Vec::new() };
         if self.token.is_empty() {
@@ -266,6 +273,7 @@ impl Protocol {
             resumable: *is_wanted,
             resume,
             schemas: schemas.collect(),
+            redirects: greeting.redirects,
             ..Hello::new(FORMAT)
         });
         // The node has not stated its limit yet.

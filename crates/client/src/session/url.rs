@@ -15,7 +15,7 @@ const PORT: u16 = 7350;
 /// assert_eq!(url.authority, "127.0.0.1:7350");
 /// # Ok::<(), playfield_client::session::UrlError>(())
 /// ```
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Url {
     /// Host and port.
     pub authority: String,
@@ -32,6 +32,19 @@ impl Url {
         match self.authority.strip_prefix('[') {
             Some(address) => address.split(']').next().unwrap_or_default(),
             None => self.authority.split(':').next().unwrap_or_default(),
+        }
+    }
+}
+
+impl fmt::Display for Url {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let secure = if self.is_secure { "s" } else { "" };
+        match &self.web_socket {
+            None => {
+                write!(f, "{}://{}", if self.is_secure { "tls" } else { "tcp" }, self.authority)
+            }
+            Some((host, target)) if target == "/" => write!(f, "ws{secure}://{host}"),
+            Some((host, target)) => write!(f, "ws{secure}://{host}{target}"),
         }
     }
 }

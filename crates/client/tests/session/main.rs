@@ -14,6 +14,7 @@ mod pair;
 mod play;
 mod polling;
 mod properties;
+mod redirects;
 mod resumption;
 mod rules;
 mod switch;

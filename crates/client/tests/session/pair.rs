@@ -1,5 +1,6 @@
 //! A pair of a session and a node's session, through simulated time: connections are lost at any
-//! byte, dials fail, the node refuses and restarts, and commands come in any order.
+//! byte, dials fail, the node refuses and restarts, other nodes redirect, and commands come in any
+//! order.
 //!
 //! `PLAYFIELD_PAIR_STEPS=5000000 cargo test --release -p playfield-client --test session pair` plays
 //! more than the few that each test run does.
@@ -8,8 +9,8 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
 use playfield_client::session::{
-    Build, ClientConfig, Event, Failure, Patience, RoomCopy, Session, Step, Target, Translation,
-    Transport, Update,
+    Build, ClientConfig, Event, Failure, Patience, Reach, RoomCopy, Session, Step, Target,
+    Translation, Transport, Update,
 };
 use playfield_session::{Log, Passage, Received};
 use playfield_state::{PlayerId, ShapeError};
@@ -29,6 +30,9 @@ const STEPS: u64 = 60_000;
 const STEPS_OF_A_WORLD: u64 = 400;
 
 const ROOMS_MAX: usize = 4;
+
+/// The node's own address. The client begins at another, behind which there are other nodes too.
+const ADDRESS: &str = "tcp://node:7350";
 
 #[test]
 fn a_pair_agrees_whatever_is_lost_and_whenever() {
@@ -119,6 +123,8 @@ struct Node {
     executed: Vec<(u64, u64)>,
     /// The next hello is refused.
     refuses: bool,
+    /// The next hello, if it has a token, is answered by another node.
+    is_other: bool,
 }
 
 /// A session as the node keeps it.
@@ -235,6 +241,11 @@ impl Node {
             let (code, text) = (ErrorCode::Busy, "full".into());
             return self.fleeting(&ServerMessage::Goodbye(server::Goodbye { code, text }));
         }
+        if std::mem::take(&mut self.is_other) && hello.resume.is_some() {
+            self.fleeting(&redirect(RequestNumber(0)));
+            let (code, text) = (ErrorCode::Elsewhere, "".into());
+            return self.fleeting(&ServerMessage::Goodbye(server::Goodbye { code, text }));
+        }
         let resume = hello
             .resume
             .as_ref()
@@ -273,11 +284,14 @@ impl Node {
             max_message_bytes: 1 << 20,
             grace_ms: 60_000,
             resumed,
-            addresses: Vec::new(),
+            addresses: vec![ADDRESS.into()],
         }));
     }
 
     fn join(&mut self, request: RequestNumber) {
+        if request.0.is_multiple_of(5) {
+            return self.counted(None, &redirect(request));
+        }
         let kept = self.kept();
         kept.last_room += 1;
         let room = RoomNumber(kept.last_room);
@@ -377,6 +391,11 @@ impl Node {
     }
 }
 
+fn redirect(request: RequestNumber) -> ServerMessage<'static> {
+    let addresses = vec![ADDRESS.into()];
+    ServerMessage::Redirect(server::Redirect { request, addresses, reservation: "".into() })
+}
+
 /// A room as the client knows it.
 #[derive(Default)]
 struct Seat {
@@ -415,6 +434,7 @@ impl World {
                 reconnect_timeout: Duration::from_secs(3600),
                 ..Patience::default()
             },
+            redirects: Some(Reach::by(&"tcp://any".parse().unwrap(), false)),
             ..ClientConfig::new(Transport::Native)
         };
         let mut world = Self {
@@ -428,6 +448,7 @@ impl World {
                 output: None,
                 executed: Vec::new(),
                 refuses: false,
+                is_other: false,
             },
             now: Duration::ZERO,
             is_connected: true,
@@ -556,6 +577,9 @@ impl World {
             Step::Dial(_) => {
                 assert!(!self.is_connected && self.client.is_away());
                 self.node.refuses = self.random.once_in(5);
+                // The session may have moved, too.
+                let is_own = self.client.dial_to().is_some_and(|to| to.to_string() == ADDRESS);
+                self.node.is_other = self.random.once_in(if is_own { 10 } else { 2 });
                 self.client.reconnect(Transport::Native).unwrap();
                 self.is_connected = true;
             }
@@ -576,6 +600,9 @@ impl World {
                     assert!(self.entering.contains(&joined.request), "it was asked for");
                     assert!(self.entering.remove(&joined.request));
                     assert!(self.rooms.insert(joined.room, Seat::default()).is_none());
+                }
+                Event::Redirected(redirect) => {
+                    assert!(self.entering.remove(&redirect.request), "it was asked for");
                 }
                 Event::Entered { room, translation } => {
                     let seat = self.rooms.get_mut(&room).expect("it was joined before");

@@ -1,6 +1,6 @@
 //! Properties that hold for any input.
 
-use playfield_client::session::{Event, Session};
+use playfield_client::session::{ClientConfig, Event, Reach, Session};
 use playfield_wire::Format;
 use playfield_wire::message::MessageRef;
 use playfield_wire::server::{self, ServerMessage};
@@ -37,6 +37,11 @@ fn message() -> impl Strategy<Value = ServerMessage<'static>> {
         n.clone().prop_map(|request| ServerMessage::Listed(server::Listed {
             request: RequestNumber(request),
             rooms: vec![]
+        })),
+        n.clone().prop_map(|request| ServerMessage::Redirect(server::Redirect {
+            request: RequestNumber(request),
+            addresses: vec!["tcp://n".into()],
+            reservation: "r.s".into()
         })),
         prop::option::of(n.clone().prop_map(RequestNumber)).prop_map(|request| {
             ServerMessage::Schema(server::Schema {
@@ -123,7 +128,9 @@ proptest! {
         size in 1..40_usize,
     ) {
         let told = |size: usize| {
-            let mut client = Session::new(config(false)).unwrap();
+            let redirects = Some(Reach::by(&"tcp://n".parse().unwrap(), false));
+            let config = ClientConfig { redirects, ..config(false) };
+            let mut client = Session::new(config).unwrap();
             let requests =
                 [client.join("r"), client.join("s"), client.list(None, &[], 0)].map(Result::unwrap);
             let mut bytes = Vec::new();
@@ -143,6 +150,7 @@ proptest! {
         for request in requests {
             let ends = events.iter().filter(|event| match event {
                 Event::Joined(server::Joined { request: ended, .. })
+                | Event::Redirected(server::Redirect { request: ended, .. })
                 | Event::Listed(server::Listed { request: ended, .. })
                 | Event::Failed { request: ended, .. } => *ended == request,
                 _ => false,

@@ -229,6 +229,8 @@ pub(crate) struct Node {
     answer: Vec<u8>,
     /// The token for the authenticator in the last hello.
     pub(crate) token: Vec<u8>,
+    /// The last hello said that the client follows redirects.
+    pub(crate) redirects: bool,
 }
 
 impl Node {
@@ -240,6 +242,7 @@ impl Node {
             greeted: false,
             answer: Vec::new(),
             token: Vec::new(),
+            redirects: false,
         }
     }
 
@@ -279,6 +282,7 @@ impl Node {
                         let message = ClientMessage::decode(FORMAT, frame.body).unwrap();
                         if let ClientMessage::Hello(hello) = &message {
                             self.token = hello.token.to_vec();
+                            self.redirects = hello.redirects;
                         }
                         heard.push(said(&message));
                         frame.consumed

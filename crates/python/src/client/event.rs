@@ -313,7 +313,9 @@ impl Event {
             Of::Command(server::Command { command, payload }) => {
                 Self::Command { number: command, payload: bytes(&payload) }
             }
-            Of::Event(_)
+            // The core asks for no redirects.
+            Of::Redirected(_)
+            | Of::Event(_)
             | Of::OutOfStep { .. }
             | Of::Checked { .. }
             | Of::PublicationIgnored { .. } => return Ok(None),

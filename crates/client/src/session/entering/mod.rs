@@ -112,6 +112,11 @@ impl Entering {
         (self.unready, self.ready, self.forsaken) = Default::default();
     }
 
+    /// The room is at another node. The copy that was to be kept is dropped.
+    pub(super) fn redirected(&mut self, request: RequestNumber) {
+        self.entries.remove(&request);
+    }
+
     /// The room will be left once that can be sent.
     pub(super) fn forsake(&mut self, room: RoomNumber) {
         self.forsaken.push(room);
