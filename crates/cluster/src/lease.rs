@@ -39,6 +39,8 @@ pub(crate) struct Lease {
     answered_at: Option<Duration>,
     pending: Option<Pending>,
     next_at: Duration,
+    /// The node gives its slot up.
+    is_leaving: bool,
     /// Slots that were taken, since this node has begun to look for one.
     refused: u32,
     random: Random,
@@ -63,6 +65,8 @@ enum Step {
     Renew,
     /// Reads the record after a renewal has failed.
     Check,
+    /// Writes that the incarnation is dead.
+    Leave,
 }
 
 impl Lease {
@@ -79,6 +83,7 @@ impl Lease {
             answered_at: None,
             pending: None,
             next_at: now,
+            is_leaving: false,
             refused: 0,
             random,
         }
@@ -107,6 +112,12 @@ impl Lease {
         self.renewed_at.is_some_and(|at| self.is_serving && now <= at + time)
     }
 
+    /// Gives the slot up: others need not wait until the lease is over.
+    pub(crate) fn leave(&mut self, now: Duration) {
+        self.is_leaving = true;
+        self.next_at = now;
+    }
+
     /// Does what is due, and returns when to come again.
     pub(crate) fn turn(
         &mut self,
@@ -121,7 +132,14 @@ impl Lease {
             return Some(self.next_at);
         }
         self.next_at = now + settings.renew;
-        if self.is_serving {
+        if self.is_leaving {
+            if self.is_serving {
+                let record = NodeRecord { state: NodeState::Dead, ..self.record(settings) };
+                let (value, revision) = (record.encode(), self.revision);
+                let tag = output.write(Asked::Lease, self.key.clone(), value, revision);
+                self.begin(tag, Step::Leave, now);
+            }
+        } else if self.is_serving {
             self.beat += 1;
             let (value, revision) = (self.record(settings).encode(), self.revision);
             let tag = output.write(Asked::Lease, self.key.clone(), value, revision);
@@ -164,6 +182,11 @@ impl Lease {
             (Step::Renew, Ok(_)) => self.lose(now, Notice::EngineLostWrites, output),
             (Step::Renew, Err(EngineError::Conflict)) => {
                 self.read(Step::Check, now, output);
+                Change::None
+            }
+            // If it was not written, others find out when the lease is over.
+            (Step::Leave, _) => {
+                self.is_serving = false;
                 Change::None
             }
             (Step::Check, Ok(Answer::Read(record))) => self.check(now, &record, settings, output),

@@ -166,6 +166,18 @@ impl Node {
         next
     }
 
+    /// Gives up the slot and all claims, after the host has ended its rooms: others may take over
+    /// at once.
+    pub fn leave(&mut self, now: Duration) {
+        self.lease.leave(now);
+    }
+
+    /// Returns whether the node has no slot, after it [has left](Self::leave).
+    #[must_use]
+    pub fn has_left(&self) -> bool {
+        self.lease.incarnation().is_none()
+    }
+
     /// Returns the next effect.
     pub fn next_effect(&mut self) -> Option<Effect> {
         self.output.next_effect()

@@ -36,6 +36,20 @@ fn an_answer_that_waited_while_the_process_stood_still_does_not_thaw_it() {
 }
 
 #[test]
+fn the_keys_of_a_node_that_has_left_are_free_at_once() {
+    let (mut node, mut bench, key) = serving();
+    assert!(!node.has_left());
+    node.leave(secs(1));
+    run(&mut [&mut node], &mut bench, secs(1), secs(2));
+    assert!(node.has_left() && !node.acts(secs(2)));
+    assert_eq!(bench.node_record(1).state, NodeState::Dead);
+    let mut other = Node::new(settings(2), 2, secs(2));
+    run(&mut [&mut other], &mut bench, secs(2), secs(3));
+    let effects = want(&mut other, &mut bench, secs(3), &key);
+    assert!(effects.iter().any(|effect| matches!(effect, Effect::Open { .. })), "{effects:?}");
+}
+
+#[test]
 fn a_node_that_was_gone_before_another_began_is_declared_dead() {
     let (gone, mut bench, _) = serving();
     drop(gone);
