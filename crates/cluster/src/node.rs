@@ -11,7 +11,7 @@ use crate::lease::{Change, Lease};
 use crate::link::Links;
 use crate::observer::Observer;
 use crate::output::{Asked, Output};
-use crate::placing::{Choice, choose};
+use crate::placing::{Choice, choose, takes_next};
 use crate::random::Random;
 use crate::record::{Beat, Incarnation, Load, Slot};
 use crate::settings::Settings;
@@ -139,6 +139,17 @@ impl Node {
             }
         }
         choose(own.then_some(*load), &peers, random)
+    }
+
+    /// Returns whether new rooms come to this node before [others](Self::choose), whatever their
+    /// type.
+    #[must_use]
+    pub fn takes_next(&self, now: Duration) -> bool {
+        let since = now.saturating_sub(self.settings.renew * 3);
+        let others = self.observer.heard_since(since);
+        let is_other = |peer: &&Peer| Some(peer.incarnation) != self.lease.incarnation();
+        let loads: Vec<_> = others.filter(is_other).filter_map(|peer| peer.load).collect();
+        self.load.takes_rooms && takes_next(self.load, loads.into_iter())
     }
 
     /// Returns the other nodes that are known and not dead.

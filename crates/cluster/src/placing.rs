@@ -16,8 +16,21 @@ pub enum Choice {
 /// The percentage from which on a node is busy.
 const BUSY: u8 = 70;
 
-/// Chooses this node, with that load if it may have the room, unless it is busy or has more than
-/// 5/4 of the rooms that nodes have on average. Otherwise the better one of two others.
+/// A node has so many rooms more than that before others get new ones: to be sent to another node
+/// takes a player longer than a few rooms more.
+const SLACK: u64 = 8;
+
+/// Returns whether a node with this load gets new rooms before others do: it is not busy, and has
+/// no more than 5/4 of the rooms that nodes have on average, but for some.
+pub(crate) fn takes_next(own: Load, others: impl ExactSizeIterator<Item = Load>) -> bool {
+    let nodes = others.len() as u64 + 1;
+    let rooms = others.map(|load| u64::from(load.rooms)).sum::<u64>() + u64::from(own.rooms);
+    let is_even = u64::from(own.rooms) * nodes * 4 <= rooms * 5 + SLACK * nodes * 4;
+    own.busy_percent < BUSY && is_even
+}
+
+/// Chooses this node, with that load if it may have the room, if it [takes the
+/// next](takes_next). Otherwise the better one of two others.
 pub(crate) fn choose(
     own: Option<Load>,
     peers: &[(&Peer, Load)],
@@ -27,10 +40,7 @@ pub(crate) fn choose(
         let (peer, _) = better_of_two(peers, random)?;
         return Some(Choice::At(peer.clone()));
     };
-    let rooms: u64 = peers.iter().map(|(_, load)| u64::from(load.rooms)).sum();
-    let (rooms, nodes) = (rooms + u64::from(own.rooms), peers.len() as u64 + 1);
-    let is_even = u64::from(own.rooms) * nodes * 4 <= rooms * 5;
-    if own.busy_percent < BUSY && is_even {
+    if takes_next(own, peers.iter().map(|(_, load)| *load)) {
         return Some(Choice::Here);
     }
     match better_of_two(peers, random) {

@@ -51,7 +51,7 @@ fn chosen(nodes: &mut [Node], now: Duration) -> BTreeMap<u16, u32> {
 #[test]
 fn a_room_is_made_where_it_is_asked_for_unless_the_node_is_busy_or_has_many_rooms() {
     for (own, here) in
-        [(load(125, 69), true), (load(150, 10), false), (load(10, 70), false), (load(0, 0), true)]
+        [(load(125, 69), true), (load(170, 10), false), (load(10, 70), false), (load(0, 0), true)]
     {
         let (mut nodes, _) = nodes(&[own, load(100, 5), load(100, 5), load(0, 0), load(0, 0)]);
         let chosen = chosen(&mut nodes, secs(5));
