@@ -11,7 +11,7 @@ use rand_core::RngCore;
 
 use crate::deferred::Replies;
 use crate::frozen::parts::{self, Time};
-use crate::random::{Random, id_from_random};
+use crate::random::{Random, SLOT_CHARACTERS, id_from_random};
 use crate::rate::Limiter;
 use crate::reservation::{Reserved, check_wait};
 use crate::round_trips::RoundTrips;
@@ -226,11 +226,20 @@ impl ContextState {
         self.round_trips = round_trips.into_iter().map(round_trip).collect();
     }
 
-    /// An id for another room, or a secret of the same form.
-    pub(crate) fn new_id(&mut self) -> String {
+    fn new_id(&mut self) -> String {
         let mut random = [0; 10];
         self.ids.fill_bytes(&mut random);
         id_from_random(random).iter().copied().map(char::from).collect()
+    }
+
+    /// An id for a room that this one creates, or a secret of the same form: it begins as the id of
+    /// this room does, with the slot of the node.
+    pub(crate) fn new_room_id(&mut self) -> String {
+        let mut id = self.new_id();
+        if let (16, Some(slot)) = (self.id().len(), self.id().get(..SLOT_CHARACTERS)) {
+            id.replace_range(..SLOT_CHARACTERS, slot);
+        }
+        id
     }
 
     /// Whether a seat is neither taken nor reserved.

@@ -171,7 +171,7 @@ impl Founder for InRoom<'_> {
     type Founded = Result<String>;
 
     fn new_id(&mut self) -> String {
-        self.context.new_id()
+        self.context.new_room_id()
     }
 
     fn found(self, new: Result<NewRoom>) -> Result<String> {

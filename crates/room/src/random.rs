@@ -103,6 +103,9 @@ impl Mcg {
     }
 }
 
+/// The number of characters of a room's id that name the slot of its node in a cluster.
+pub(crate) const SLOT_CHARACTERS: usize = 2;
+
 /// The text of a random number of 80 bits, which nobody guesses: 16 characters of lower-case base32
 /// (RFC 4648). Rooms have such ids.
 pub fn id_from_random(random: [u8; 10]) -> [u8; 16] {

@@ -1,6 +1,7 @@
 //! Settings: what they are, where they come from, and errors about wrong values.
 
 mod closest;
+mod cluster;
 mod descriptors;
 mod duration;
 mod error;
@@ -11,6 +12,7 @@ mod secret;
 mod setting;
 mod settings;
 mod tables;
+mod url;
 mod value;
 
 use std::sync::LazyLock;
@@ -26,10 +28,12 @@ pub use renamed::renamed;
 pub use secret::Secret;
 pub use setting::{Group, Setting};
 pub use settings::{
-    AddressLimits, Config, Http, Journal, Limits, Recordings, Rooms, SessionLimits, Threads,
-    Timeouts, Tls, Tuning, WebSocket, settings,
+    AddressLimits, Cluster, Config, Http, Journal, Limits, Recordings, Rooms, SessionLimits,
+    Threads, Timeouts, Tls, Tuning, WebSocket, settings,
 };
 pub use tables::{DeviceLimits, Listed, NameBytes, OutboxBytes, Per, Queues, Quota, RateLimit};
+
+pub use url::{ClientUrl, EngineUrl};
 
 use crate::memory_limit::MemoryLimit;
 use settings::tuning;
@@ -259,6 +263,7 @@ impl Config {
                 ));
             }
         }
+        self.cluster.check()?;
         let Tls { cert, key, self_signed, only } = &self.tls;
         let is_set = |path: &std::path::Path| !path.as_os_str().is_empty();
         match (is_set(cert), is_set(key)) {

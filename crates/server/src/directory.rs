@@ -16,6 +16,7 @@ mod tests;
 
 use std::collections::{BTreeMap, HashMap};
 use std::slice;
+use std::sync::Arc;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -292,19 +293,20 @@ impl Directory {
         self.lock().change(id, None, |room| room.reserved = room.reserved.saturating_sub(1));
     }
 
-    pub(crate) fn remove(&self, id: RoomId) {
+    /// Removes a room. Returns its type and its key, if it had one.
+    pub(crate) fn remove(&self, id: RoomId) -> Option<(u16, Arc<str>)> {
         let mut inner = self.lock();
-        if let Some(room) = inner.rooms.remove(&id) {
-            inner.loads[usize::from(room.shard)] -= room.load();
-            inner.open[usize::from(room.room_type)].remove(&room.criteria, room.age);
-            if let Some(key) = &room.key {
-                inner.keys[usize::from(room.room_type)].remove(key);
-            }
-            if room.is_listed() {
-                inner.listed[usize::from(room.room_type)].remove(room.age, &room.summary.metadata);
-            }
-            shrink_map(&mut inner.rooms);
+        let room = inner.rooms.remove(&id)?;
+        inner.loads[usize::from(room.shard)] -= room.load();
+        inner.open[usize::from(room.room_type)].remove(&room.criteria, room.age);
+        if let Some(key) = &room.key {
+            inner.keys[usize::from(room.room_type)].remove(key);
         }
+        if room.is_listed() {
+            inner.listed[usize::from(room.room_type)].remove(room.age, &room.summary.metadata);
+        }
+        shrink_map(&mut inner.rooms);
+        room.key.map(|key| (room.room_type, key.text))
     }
 
     /// Up to `limit` public rooms whose metadata has all of `filter`, oldest first.

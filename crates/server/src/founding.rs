@@ -50,9 +50,25 @@ impl Founding {
         let (format, reading) = (Format::Packed, Reading::Literal);
         let spec =
             RoomSpec { room_type, key, code: false, reading, private, criteria, options, format };
-        let (answers, found) = (None, None);
-        let mut founding = Self { id, spec, creator, founder, seats, answers, searches, found };
-        Ok((founding.place(node, preferred)?, founding))
+        let founding = Self { seats, ..Self::new(id, spec, creator, founder, searches) };
+        founding.placed(node, preferred)
+    }
+
+    /// A room without reserved seats, or a search for the one with its key.
+    pub(crate) fn new(
+        id: RoomId,
+        spec: RoomSpec,
+        creator: Creator,
+        founder: Founder,
+        searches: u8,
+    ) -> Self {
+        let (seats, answers, found) = (Vec::new(), None, None);
+        Self { id, spec, creator, founder, seats, answers, searches, found }
+    }
+
+    /// [Places](Self::place) it.
+    pub(crate) fn placed(mut self, node: &Node, preferred: u16) -> Result<(u16, Self), Error> {
+        Ok((self.place(node, preferred)?, self))
     }
 
     /// Registers it, or finds the room that has its key: on which shard.

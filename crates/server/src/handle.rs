@@ -41,6 +41,7 @@ pub use operated::{
 pub use operator::Operator;
 pub use profile::LiveProfile;
 pub use recordings::RecordingFacts;
+pub(crate) use rooms::SEARCHES;
 pub use rooms::{AtNode, ListedRoom};
 pub use users::Subscriber;
 

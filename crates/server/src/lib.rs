@@ -26,6 +26,7 @@ mod away;
 mod background;
 pub mod channel;
 mod clock;
+mod cluster;
 pub mod config;
 mod control;
 mod counted;
@@ -71,9 +72,10 @@ pub use axum;
 
 pub use auth::{AsyncAuthenticator, Authenticator, Decided, Deciding, Decision, Guests, Identity};
 pub use clock::Pace;
+pub use cluster::{ConnectEngine, ConnectedEngine, Connecting};
 pub use config::{
-    Config, ConfigError, Descriptors, Network, Origin, Quota, RateLimit, Secret, Setting, closest,
-    renamed, settings,
+    ClientUrl, Config, ConfigError, Descriptors, EngineUrl, Network, Origin, Quota, RateLimit,
+    Secret, Setting, closest, renamed, settings,
 };
 pub use directory::RoomOrder;
 pub use fleet::{Duplicates, Fleet, FleetSettings, Gone};

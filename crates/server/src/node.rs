@@ -1,5 +1,6 @@
 //! State that all shards of a node have in common.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -13,6 +14,7 @@ use crate::asks::Asks;
 use crate::auth::{Admit, Authenticator};
 use crate::away::AwaySessions;
 use crate::channel::{ChannelRules, Totals};
+use crate::cluster::{Cluster, KeyOf};
 use crate::config::Config;
 use crate::directory::Directory;
 use crate::fleet::HostedFleet;
@@ -71,6 +73,8 @@ pub(crate) struct Node {
     pub(crate) replays: Arc<Semaphore>,
     /// The journal, if a room type has one.
     pub(crate) journal: Option<Arc<Journal>>,
+    /// The cluster that the node is in, if it is in one.
+    pub(crate) cluster: Option<Arc<Cluster>>,
 }
 
 impl Node {
@@ -118,6 +122,40 @@ impl Node {
             recordings: None,
             replays: Arc::new(Semaphore::new(REPLAYS_MAX)),
             journal: None,
+            cluster: None,
+        }
+    }
+
+    /// The node's slot in its cluster; 0 without one.
+    pub(crate) fn slot(&self) -> u16 {
+        self.cluster.as_ref().map_or(0, |cluster| cluster.slot())
+    }
+
+    /// The URLs of the node in another slot of the cluster, if one serves there.
+    pub(crate) fn urls_of(&self, slot: u16) -> Option<Arc<[String]>> {
+        self.cluster.as_ref()?.addresses_of(slot)
+    }
+
+    /// The URLs at which clients reach this very node; none without a cluster.
+    pub(crate) fn own_urls(&self) -> Vec<Cow<'static, str>> {
+        let Some(cluster) = &self.cluster else { return Vec::new() };
+        cluster.addresses().iter().cloned().map(Cow::Owned).collect()
+    }
+
+    /// Removes a room from the directory, and frees its key.
+    pub(crate) fn remove_room(&self, id: RoomId) {
+        if let Some((room_type, key)) = self.directory.remove(id)
+            && let Some(cluster) = &self.cluster
+        {
+            cluster.freed(KeyOf { room_type, key });
+        }
+    }
+
+    /// The id of a new room, made of ten random bytes.
+    pub(crate) fn room_id(&self, random: [u8; 10]) -> RoomId {
+        match &self.cluster {
+            Some(cluster) => RoomId::in_slot(cluster.slot(), random),
+            None => RoomId::from_random(random),
         }
     }
 

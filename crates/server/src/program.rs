@@ -23,6 +23,12 @@ pub(crate) fn build() -> &'static str {
     })
 }
 
+/// A checksum of the program's file; 0 if it can't be read.
+pub(crate) fn build_number() -> u64 {
+    let sum = build().rsplit(", ").next().and_then(|rest| rest.strip_suffix(')'));
+    sum.and_then(|sum| u64::from_str_radix(sum, 16).ok()).unwrap_or(0)
+}
+
 fn checksum(path: &Path) -> io::Result<u32> {
     let (mut file, mut piece) = (File::open(path)?, vec![0; 256 << 10]);
     let mut sum = Crc::new();

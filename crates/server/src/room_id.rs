@@ -5,13 +5,37 @@ use std::fmt;
 use playfield_room::id_from_random;
 
 /// A room's id: 16 characters of lower-case base32 (RFC 4648), 80 random bits. Nobody guesses one.
+/// In a cluster the first ten bits are the slot of the node that created it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct RoomId([u8; 16]);
 
+/// A slot has ten bits.
+const SLOT_SHIFT: u32 = 6;
+
 impl RoomId {
+    /// The id of no room.
+    pub(crate) const NONE: Self = Self(*b"----------------");
+
     /// The id made of ten random bytes.
     pub(crate) fn from_random(random: [u8; 10]) -> Self {
         Self(id_from_random(random))
+    }
+
+    /// The id made of ten random bytes, of which the first ten bits are replaced by a slot.
+    pub(crate) fn in_slot(slot: u16, mut random: [u8; 10]) -> Self {
+        let [high, low] = (slot << SLOT_SHIFT).to_be_bytes();
+        random[0] = high;
+        random[1] = low | random[1] & !(u8::MAX << SLOT_SHIFT);
+        Self::from_random(random)
+    }
+
+    /// The slot in the id of a room of a cluster.
+    pub(crate) fn slot(self) -> u16 {
+        let [first, second, ..] = self.0.map(|byte| match byte {
+            b'a'..=b'z' => byte - b'a',
+            _ => byte - b'2' + 26,
+        });
+        u16::from(first) << 5 | u16::from(second)
     }
 
     /// Reads an id; `None` if no room can have it.
@@ -55,6 +79,18 @@ mod tests {
     fn ten_bytes_make_sixteen_characters() {
         assert_eq!(RoomId::from_random(*b"0123456789").as_str(), "gaytemzugu3doobz");
         assert_eq!(RoomId::from_random([0xFF; 10]).as_str(), "7777777777777777");
+    }
+
+    #[test]
+    fn the_first_ten_bits_are_the_slot() {
+        for slot in 0..1024 {
+            for random in [[0; 10], [0xFF; 10], *b"0123456789"] {
+                let id = RoomId::in_slot(slot, random);
+                assert_eq!(id.slot(), slot);
+                assert_eq!(id.as_str()[2..], RoomId::from_random(random).as_str()[2..]);
+                assert_eq!(RoomId::parse(id.as_str()), Some(id));
+            }
+        }
     }
 
     #[test]

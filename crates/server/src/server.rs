@@ -1,5 +1,6 @@
 //! A node: what it is to serve, how it starts, and how it runs.
 
+mod clustered;
 mod doubts;
 mod open;
 mod running;
@@ -20,6 +21,7 @@ use playfield_wire::schema::Type;
 use crate::auth::{Admit, Authenticator, Decision, Identity};
 use crate::channel::{ChannelRule, ChannelRules};
 use crate::clock::Pace;
+use crate::cluster::ConnectEngine;
 use crate::config::Config;
 use crate::fleet::{Fleet, FleetSettings};
 use crate::handle::NodeHandle;
@@ -48,6 +50,8 @@ pub struct Server {
     private_http: Vec<(SocketAddr, Router)>,
     on_start: Vec<OnStart>,
     opens: Vec<Box<dyn FnOnce() -> io::Result<OnStart>>>,
+    /// Connects to the engine of a cluster.
+    connect: Option<ConnectEngine>,
     /// Sends WebSocket messages back, in place of sessions.
     pub(crate) echoes: bool,
 }
@@ -79,6 +83,7 @@ impl Server {
             private_http: Vec::new(),
             on_start: Vec::new(),
             opens: Vec::new(),
+            connect: None,
             echoes: false,
         }
     }
@@ -277,6 +282,24 @@ impl Server {
         open: impl FnOnce() -> Result<S, StoreError> + 'static,
     ) -> Self {
         self.store = Some(Box::new(|| open().map(|store| Arc::new(store) as Arc<dyn Store>)));
+        self
+    }
+
+    /// Sets how to connect to the engine of a cluster, if the setting `cluster.engine` names one.
+    #[must_use]
+    pub fn connect_engine(mut self, connect: ConnectEngine) -> Self {
+        self.connect = Some(connect);
+        self
+    }
+
+    /// Puts the node into the cluster of this engine, unless `cluster.engine` names another.
+    /// [`start`](Self::start) fails if it is not a list of URLs.
+    #[must_use]
+    pub fn cluster(mut self, engine: &str) -> Self {
+        if !self.config.cluster.is_on() {
+            let set = self.config.set("cluster.engine", engine);
+            self.note(set.map_err(|error| error.to_string()));
+        }
         self
     }
 

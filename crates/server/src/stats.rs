@@ -145,6 +145,8 @@ counters! {
     resumes_refused,
     /// Hellos with a resume token that were refused because of `limits.address.resumes`.
     resumes_refused_by_address,
+    /// Joins and hellos with a resume token that were sent to another node of the cluster.
+    redirects,
     /// Joins that were refused because of `limits.session.rooms`.
     joins_refused,
     /// Requests to create a room that were refused because of `limits.session.rooms_created`.

@@ -4,7 +4,7 @@ use ring::hmac;
 
 /// The bytes of the HMAC in a token: 128 bits can't be guessed.
 const MAC_BYTES: usize = 16;
-const BODY_BYTES: usize = 2 + 8 + 4;
+const BODY_BYTES: usize = 2 + 2 + 8 + 4;
 
 /// The length of a token.
 pub const TOKEN_BYTES: usize = BODY_BYTES + MAC_BYTES;
@@ -13,6 +13,8 @@ pub const TOKEN_BYTES: usize = BODY_BYTES + MAC_BYTES;
 /// goodbye, or has been away for longer than it is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Token {
+    /// The node's slot in its cluster; 0 without one.
+    pub slot: u16,
     /// The shard that opened the session.
     pub shard: u16,
     /// The session's number.
@@ -37,9 +39,10 @@ impl TokenKey {
     pub fn sign(&self, token: Token) -> [u8; TOKEN_BYTES] {
         let mut bytes = [0; TOKEN_BYTES];
         let (body, mac) = bytes.split_at_mut(BODY_BYTES);
-        body[..2].copy_from_slice(&token.shard.to_le_bytes());
-        body[2..10].copy_from_slice(&token.session.to_le_bytes());
-        body[10..].copy_from_slice(&token.generation.to_le_bytes());
+        body[..2].copy_from_slice(&token.slot.to_le_bytes());
+        body[2..4].copy_from_slice(&token.shard.to_le_bytes());
+        body[4..12].copy_from_slice(&token.session.to_le_bytes());
+        body[12..].copy_from_slice(&token.generation.to_le_bytes());
         mac.copy_from_slice(&hmac::sign(&self.0, body).as_ref()[..MAC_BYTES]);
         bytes
     }
@@ -57,9 +60,10 @@ impl TokenKey {
             return None;
         }
         Some(Token {
-            shard: u16::from_le_bytes(body[..2].try_into().ok()?),
-            session: u64::from_le_bytes(body[2..10].try_into().ok()?),
-            generation: u32::from_le_bytes(body[10..].try_into().ok()?),
+            slot: u16::from_le_bytes(body[..2].try_into().ok()?),
+            shard: u16::from_le_bytes(body[2..4].try_into().ok()?),
+            session: u64::from_le_bytes(body[4..12].try_into().ok()?),
+            generation: u32::from_le_bytes(body[12..].try_into().ok()?),
         })
     }
 }
@@ -68,7 +72,8 @@ impl TokenKey {
 mod tests {
     use super::{TOKEN_BYTES, Token, TokenKey};
 
-    const TOKEN: Token = Token { shard: 3, session: 0xFEDC_BA98_7654_3210, generation: 7 };
+    const TOKEN: Token =
+        Token { slot: 1023, shard: 3, session: 0xFEDC_BA98_7654_3210, generation: 7 };
 
     #[test]
     fn a_token_names_what_it_was_made_for() {

@@ -12,7 +12,7 @@ use log::LevelFilter;
 use super::setting::{Group, Setting};
 use super::tables::{DeviceLimits, Listed, NameBytes, OutboxBytes, Queues, Quota, RateLimit};
 use super::value::{Any, Value};
-use super::{Descriptors, Network, Origin, Secret};
+use super::{ClientUrl, Descriptors, EngineUrl, Network, Origin, Secret};
 
 /// The key of a setting, by the path to its group.
 macro_rules! key {
@@ -106,6 +106,7 @@ pub fn settings() -> &'static [Setting] {
             Rooms::settings(),
             Recordings::settings(),
             Journal::settings(),
+            Cluster::settings(),
             Limits::settings(),
             AddressLimits::settings(),
             SessionLimits::settings(),
@@ -173,6 +174,8 @@ group! {
     recordings: Recordings;
     /// The journal.
     journal: Journal;
+    /// The cluster.
+    cluster: Cluster;
     /// The limits of the node.
     limits: Limits;
     /// Limits that programs set, and operators don't.
@@ -306,6 +309,33 @@ group! {
         /// Bytes of a file of the journal, after which the next is begun and rooms are written whole,
         /// so that older files can go.
         file_bytes: usize = "67108864", 65_536..=1_073_741_824;
+    }
+}
+
+group! {
+    /// The cluster, whose nodes share rooms by key. It needs the feature `cluster`.
+    Cluster = "cluster" [cluster] {
+        /// URLs of the NATS servers that the nodes share; empty is none, for a node without a cluster.
+        engine: Vec<EngineUrl> = "", Any("URLs separated by commas, such as nats://nats-1:4222,nats://nats-2:4222");
+        /// Name of the cluster. NATS servers may carry several.
+        name: String = "playfield", Any("1 to 32 of a to z, 0 to 9 and _");
+        /// File of credentials for NATS (a JWT and its nkey); empty for none.
+        credentials: PathBuf = "", FILE;
+        /// Copies that NATS keeps of the nodes' records; 0 is 3 if it has three servers, else 1.
+        replicas: u64 = "0", 0..=5;
+        /// Name of the node in logs; empty is the name of the machine.
+        node: String = "", Any("up to 64 characters");
+        /// File that the process locks. After a crash, a node with the same file on the same machine
+        /// takes over at once, and not after the lease. It must be on a disk of the machine.
+        lock: PathBuf = "", FILE;
+        /// URLs at which clients reach this very node; empty derives them from `listen`.
+        addresses: Vec<ClientUrl> = "", Any("URLs separated by commas, such as wss://n3.play.example.com,tls://203.0.113.7:7350");
+        /// Time without a sign of life after which others may take over the node's rooms. It renews
+        /// its lease ten times as often. Elections of NATS take up to 9 s, so less than 15s pauses
+        /// rooms needlessly.
+        lease: Duration = "20s", SECOND * 5..=SECOND * 300;
+        /// Time for which the seat of a player is kept who was sent to another node.
+        redirect_wait: Duration = "30s", SECOND..=SECOND * 3600;
     }
 }
 

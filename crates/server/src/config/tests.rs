@@ -401,10 +401,11 @@ fn any_value(setting: &'static super::Setting) -> BoxedStrategy<String> {
     if range.contains("..=") {
         return within(&range, u64::MAX).prop_map(|number| number.to_string()).boxed();
     }
-    if range.starts_with("a duration") {
-        let most: u64 = if setting.name == "rooms.lateness" { 250 } else { 86_400_000 };
+    if let Some((_, limits)) = range.split_once(", from ") {
+        let (least, most) = limits.split_once(" to ").expect("two durations");
+        let ms = |text| super::duration::read(text).unwrap().as_millis() as u64;
         let time = |ms| super::duration::text(std::time::Duration::from_millis(ms));
-        return (20..=most).prop_map(time).boxed();
+        return (ms(least)..=ms(most)).prop_map(time).boxed();
     }
     let samples: &[&str] = match setting.name {
         "listen" => &["127.0.0.1:1", "[::]:7350"],
@@ -413,6 +414,10 @@ fn any_value(setting: &'static super::Setting) -> BoxedStrategy<String> {
         "threads.pin_cores" => &["", "0,2"],
         "threads.descriptors" => &["shared", "per_shard"],
         "websocket.allowed_origins" => &["", "https://a,http://b:8080"],
+        "cluster.engine" => &["", "nats://a:4222,tls://b"],
+        "cluster.name" => &["playfield", "a_1"],
+        "cluster.node" => &["", "node 1"],
+        "cluster.addresses" => &["", "wss://a/node/1,tls://b:7350"],
         "trusted_proxies" | "limits.address.trusted" => &["", "10.0.0.0/8,::1"],
         _ if setting.is_switch() => &["true", "false"],
         _ if range.contains("path") => &["", "some/path"],

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use log::LevelFilter;
 
-use super::{Descriptors, Network, Origin, Secret, duration};
+use super::{ClientUrl, Descriptors, EngineUrl, Network, Origin, Secret, duration};
 
 /// A value of a setting.
 pub(super) trait Value: Sized {
@@ -140,6 +140,9 @@ plain! {
     LevelFilter: |text| text.parse().map_err(|_| "not a log level".into()),
         |level| level.as_str().to_ascii_lowercase();
     Descriptors: Self::read, Self::to_string;
+    String: |text| Ok(text.to_owned()), Self::clone;
+    Vec<EngineUrl>: |text| list(text, EngineUrl::read), |items| joined(items), IS_LIST;
+    Vec<ClientUrl>: |text| list(text, ClientUrl::read), |items| joined(items), IS_LIST;
     Vec<Origin>: |text| list(text, Origin::read), |items| joined(items), IS_LIST;
     Vec<Network>: |text| list(text, Network::read), |items| joined(items), IS_LIST;
     Vec<usize>: |text| list(text, core), |items| joined(items), IS_LIST;

@@ -140,7 +140,7 @@ impl Operator<'_> {
     pub async fn fork_recording(&self, source: RecordingSource, inputs: u64) -> Result<String> {
         let mut random = [0; 10];
         getrandom::fill(&mut random).expect("the system's random source worked at the start");
-        let id = RoomId::from_random(random);
+        let id = self.node.node().room_id(random);
         let of = format!("{} input {inputs}", source.file);
         let (room, position, name) = self
             .replayed(source, move |recording, room_type, _| {
@@ -179,7 +179,7 @@ impl Operator<'_> {
         let (answer, answered) = Answering::new();
         let forked = Forked { id, room_type, room, position, answer };
         if let Err(error) = self.node.post(choice.shard, ShardMail::Fork(Box::new(forked))) {
-            node.directory.remove(id);
+            node.remove_room(id);
             return Err(error);
         }
         answer_of(choice.shard, answered).await.map(|()| id.to_string())

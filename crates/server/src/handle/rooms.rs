@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use playfield_room::{
     Creator, Error, Founder, NewRoom, Reservation, Result, Room, RoomBuilder, RoomSummary, SeatFor,
-    id_from_random,
 };
 use playfield_state::{Data, Format};
 use playfield_wire::ErrorCode;
@@ -14,8 +13,11 @@ use crate::asks::Answer;
 use crate::directory::Listing;
 use crate::founding::Founding;
 use crate::shard::mail::ShardMail;
-use crate::shard::mail::join::RETRIES;
+use crate::shard::mail::join::{RETRIES, RoomSpec};
 use crate::shard::work;
+
+/// How often the room with a key is looked for: it may be about to end.
+pub(crate) const SEARCHES: u8 = 1 + RETRIES;
 
 impl NodeHandle {
     /// Creates a room. The output of the returned future is its id, once the room is open: its save
@@ -44,7 +46,7 @@ impl NodeHandle {
     /// key does not end within its `closing_ms`, or does not open within its `join_wait_ms`;
     /// `room_closed` if each room that is found closes before it opens.
     pub fn find_or_create<R: Room>(&self, key: &str, options: &R::Options) -> Pending<String> {
-        let founder = AtNode { node: self.clone(), searches: 1 + RETRIES };
+        let founder = AtNode { node: self.clone(), searches: SEARCHES };
         RoomBuilder::new::<R>(founder, Creator::Node, options).key(key).create()
     }
 
@@ -98,12 +100,32 @@ impl NodeHandle {
         Pending::new(reservation, begun)
     }
 
+    /// The id of a new room, once it is open; or of the one with its key, which is looked for so
+    /// often.
+    pub(crate) fn found_for(
+        &self,
+        spec: RoomSpec,
+        creator: Creator,
+        searches: u8,
+    ) -> Pending<String> {
+        let mut random = [0; 10];
+        getrandom::fill(&mut random).expect("the system's random source worked at the start");
+        let id = self.node.room_id(random);
+        let founding = Founding::new(id, spec, creator, work::Founder::Program, searches);
+        let placed = founding.placed(&self.node, 0);
+        Pending::new(read_id, placed.and_then(|(shard, of)| self.await_room(shard, of)))
+    }
+
     fn found(&self, new: Result<NewRoom>, searches: u8) -> Result<Waiting> {
-        let (shard, mut founding) =
+        let (shard, founding) =
             Founding::register(&self.node, 0, new?, work::Founder::Program, searches)?;
+        self.await_room(shard, founding)
+    }
+
+    fn await_room(&self, shard: u16, mut founding: Founding) -> Result<Waiting> {
         let (id, is_new) = (founding.id, founding.found.is_none());
         let settings = &self.node.room_types[usize::from(founding.spec.room_type)].settings;
-        let closing_ms = if searches > 0 { settings.closing_ms } else { 0 };
+        let closing_ms = if founding.searches > 0 { settings.closing_ms } else { 0 };
         let more = Duration::from_millis(settings.join_wait_ms.saturating_add(closing_ms));
         let waiting = self.wait_for(shard, more).and_then(|waiting| {
             founding.answers = Some(waiting.number);
@@ -111,7 +133,7 @@ impl NodeHandle {
             Ok(waiting)
         });
         if waiting.is_err() && is_new {
-            self.node.directory.remove(id);
+            self.node.remove_room(id);
         }
         waiting
     }
@@ -142,16 +164,16 @@ impl Founder for AtNode {
     fn new_id(&mut self) -> String {
         let mut random = [0; 10];
         getrandom::fill(&mut random).expect("the system's random source worked at the start");
-        id_from_random(random).iter().copied().map(char::from).collect()
+        self.node.node.room_id(random).to_string()
     }
 
     fn found(self, new: Result<NewRoom>) -> Pending<String> {
-        Pending::new(id, self.node.found(new, self.searches))
+        Pending::new(read_id, self.node.found(new, self.searches))
     }
 }
 
 /// The id of a room that was created.
-fn id(answer: Answer) -> Result<String> {
+fn read_id(answer: Answer) -> Result<String> {
     String::from_utf8(answer?).map_err(unreadable)
 }
 

@@ -8,6 +8,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use crate::cluster::Member;
 use crate::control::ControlThreads;
 use crate::event_loop::SharedRuntime;
 use crate::handle::NodeHandle;
@@ -42,6 +43,8 @@ pub struct Running {
     /// The thread that looks for new certificates.
     pub(super) reloader: Option<JoinHandle<()>>,
     pub(super) shards: Vec<JoinHandle<()>>,
+    /// The node's part in a cluster.
+    pub(super) member: Option<Member>,
     pub(super) words: Receiver<Word>,
     pub(super) control_threads: Option<ControlThreads>,
     pub(super) shutdown_timeout: Duration,
@@ -267,6 +270,9 @@ impl Running {
             let text = format!("the store has not written what it accepted within {wait} s");
             log::error!("{text}; it goes on while the process runs");
             unfinished.push(text);
+        }
+        if let Some(mut member) = self.member.take() {
+            member.leave();
         }
         let took = began.elapsed();
         match unfinished.is_empty() {

@@ -18,6 +18,7 @@ use super::{OnStart, OpenStore, Server, named};
 use crate::addresses::Addresses;
 use crate::auth::{Admitting, Guests};
 use crate::clock::{BEGIN, Clock};
+use crate::cluster::Connected;
 use crate::config::Descriptors;
 use crate::control::Control;
 use crate::entropy::Entropy;
@@ -73,6 +74,12 @@ fn start_as(mut server: Server, mut successor: Option<&mut Successor>) -> io::Re
     let mut phases = successor.is_some().then(|| Phases::begin("new"));
     let mut ended = |phase| phases.iter_mut().for_each(|phases| phases.end(phase));
 
+    let is_clustered = server.config.cluster.is_on();
+    if successor.is_some() && is_clustered {
+        let text = "a node of a cluster is not upgraded in place; start the new build as another \
+                    node, and stop this one";
+        return Err(io::Error::new(io::ErrorKind::Unsupported, text));
+    }
     // Whoever finds the port open takes the node for ready, so what may fail comes first.
     let (mut to_open, mut store) = (server.store.take(), None);
     let journal =
@@ -80,6 +87,7 @@ fn start_as(mut server: Server, mut successor: Option<&mut Successor>) -> io::Re
     let (mut inherited, mut ending) = (Inherited::default(), Vec::new());
     if successor.is_none() {
         store = open_store(to_open.take())?;
+        server.check_store(store.as_deref())?;
         if let Some(journal) = &journal {
             let rooms = journal.recover(&server.room_types, store.as_ref())?;
             ending = rooms.ending;
@@ -96,6 +104,7 @@ fn start_as(mut server: Server, mut successor: Option<&mut Successor>) -> io::Re
     let site = std::mem::take(&mut server.site).build();
     let site = site.map_err(|text| io::Error::new(io::ErrorKind::InvalidInput, text))?;
     let fleet = server.host_fleet()?;
+    let connected = Connected::connect(&server.config.cluster, server.connect.take())?;
     let config = &server.config;
     let is_per_shard = config.threads.descriptors == Descriptors::PerShard;
     let Edges { polls, mailboxes, tables } =
@@ -132,8 +141,16 @@ fn start_as(mut server: Server, mut successor: Option<&mut Successor>) -> io::Re
         // A node starts once.
         let _ = shared.rooms_addr.set(address);
     }
-    let (mut node, mut services, on_start) =
-        server.into_node(shards, store, fleet, accepted.secret);
+    let mut member = None;
+    let mut secret = accepted.secret;
+    if let Some(connected) = connected {
+        secret = connected.secret;
+        let addresses = server.client_urls(open.rooms_addr, shared.tls.is_some())?;
+        let types = server.room_types.iter().map(|of| (of.name.clone(), of.fingerprint)).collect();
+        member = Some(connected.join(&server.config.cluster, addresses, types)?);
+    }
+    let (mut node, mut services, on_start) = server.into_node(shards, store, fleet, secret);
+    node.cluster = member.as_ref().map(|member| Arc::clone(&member.cluster));
     node.addresses = Addresses::with_memory(&node.config, memory_max);
     node.recordings = recordings;
     node.asks.count_from(Entropy::System.number());
@@ -157,6 +174,7 @@ fn start_as(mut server: Server, mut successor: Option<&mut Successor>) -> io::Re
         watchdog: None,
         reloader: None,
         shards: Vec::new(),
+        member,
         words,
         control_threads: Some(control_threads),
         shutdown_timeout: node.config.timeouts.shutdown,
@@ -186,6 +204,9 @@ fn start_as(mut server: Server, mut successor: Option<&mut Successor>) -> io::Re
             journal.take_over();
         }
         shared.wake_all();
+    }
+    if let Some(member) = &running.member {
+        member.serve(running.handle());
     }
     running.start_watchdog()?;
     running.start_reloader()?;

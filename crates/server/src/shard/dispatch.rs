@@ -153,6 +153,7 @@ impl Shard {
             ShardMail::Refused { connection, join, error } => {
                 outlet!(self).refused(connection, *join, error);
             }
+            ShardMail::Sought { seek, sought } => outlet!(self).sought(*seek, sought),
             ShardMail::Frames(frames) => self.take_frames(&frames),
             ShardMail::Relieve(address) => drop(outlet!(self).relieve(Some(&address))),
             ShardMail::Found(founding) => self.host.found(&mut below!(self), *founding),
@@ -200,7 +201,7 @@ impl Shard {
                 false => self.outbound.post(shard, ShardMail::Found(founding)),
             },
             ShardMail::Answer { answers, answer } => self.env.node.asks.answer(answers, answer),
-            ShardMail::Ended(room) => self.env.node.directory.remove(room),
+            ShardMail::Ended(room) => self.env.node.remove_room(room),
         }
     }
 }

@@ -50,6 +50,8 @@ pub(crate) struct Connection {
     pub(crate) lagging: bool,
     /// Whether its session outlives it: what is counted is kept until the client confirms it.
     pub(crate) resumable: bool,
+    /// Its client follows redirects to other nodes.
+    pub(crate) follows_redirects: bool,
     /// Whether only the log of its session takes output: the session is away, or is being resumed.
     pub(crate) held: bool,
     /// Whether it has output from a room elsewhere, which waits to hear that the output went out.
@@ -220,6 +222,7 @@ impl Connection {
             dirty: false,
             lagging: false,
             resumable: false,
+            follows_redirects: false,
             held: false,
             owes_receipts: false,
             pinged: false,
@@ -280,6 +283,7 @@ impl Connection {
     pub(crate) fn take_transport(&mut self, other: &mut Self) {
         self.input = std::mem::replace(&mut other.input, Input::InUse);
         self.dialect.framing = other.dialect.framing;
+        self.follows_redirects = other.follows_redirects;
         self.partial = std::mem::take(&mut other.partial);
         self.outbox = std::mem::take(&mut other.outbox);
         self.layer_bytes = std::mem::take(&mut other.layer_bytes);

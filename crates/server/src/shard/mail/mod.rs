@@ -19,6 +19,7 @@ use crate::addresses::Address;
 use crate::auth::Decided;
 use crate::background::Begin;
 use crate::channel::Publication;
+use crate::cluster::seeking::{Seek, Sought};
 use crate::founding::Founding;
 use crate::handle::operated::{Inspect, Operate, Search, Survey};
 use crate::handle::profile::Capturing;
@@ -40,6 +41,8 @@ pub(crate) enum ShardMail {
     Member(Seat, ToMember<'static>),
     /// To the session's shard: the room, or its shard, did not agree.
     Refused { connection: ConnectionKey, join: Box<JoinRequest>, error: Error },
+    /// To the session's shard: where the room of a join is.
+    Sought { seek: Box<Seek>, sought: Sought },
     /// [Frames](crate::shard::frames) of rooms and sessions of another shard.
     Frames(Vec<u8>),
     /// To other shards: an address holds too much memory. If it still does, the connections that

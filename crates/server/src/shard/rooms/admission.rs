@@ -38,7 +38,7 @@ impl RoomHost {
             let creator = Creator::player(joiner.name.clone(), joiner.user.clone());
             let creator = (creator, Founder::Client(Host(Arc::clone(&joiner.address))));
             if let Err(error) = self.create_room(below, join.id, spec, creator, Vec::new()) {
-                below.env.node.directory.remove(join.id);
+                below.env.node.remove_room(join.id);
                 join.is_final = true;
                 return self.refuse(below, &joiner, join, error);
             }

@@ -71,7 +71,7 @@ impl Delivery<'_> {
             self.outbound.congested[usize::from(shard)]
         };
         if is_full {
-            self.env.node.directory.remove(founding.id);
+            self.env.node.remove_room(founding.id);
             let text = "limits.queues.mail: the mailbox of the room's shard is full; try again";
             return Err(Error::new(ErrorCode::Busy, text));
         }

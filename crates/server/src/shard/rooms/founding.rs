@@ -33,7 +33,7 @@ impl RoomHost {
                 }
             }
             Err(error) => {
-                below.env.node.directory.remove(founding.id);
+                below.env.node.remove_room(founding.id);
                 outlet!(below).not_founded(&founding, error);
             }
         }
@@ -60,7 +60,7 @@ impl RoomHost {
             // Its shard has yet to create it.
             self.parked_foundings.push(founding);
         } else {
-            founding.id = RoomId::from_random(below.env.entropy.bytes());
+            founding.id = node.room_id(below.env.entropy.bytes());
             match founding.place(node, below.env.shard) {
                 Err(error) => outlet!(below).not_founded(&founding, error),
                 Ok(shard) if shard == below.env.shard => {

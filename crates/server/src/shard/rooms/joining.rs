@@ -22,6 +22,7 @@ use crate::shard::mail::join::{
 use crate::shard::mail::member::Farewell;
 use crate::shard::outbound::Effect;
 use crate::shard::rooms::founding::shutting_down;
+use crate::shard::rooms::seeking::may_be_elsewhere;
 use crate::shard::session::outlet::Outlet;
 use crate::shard::session::{Extras, SessionRoom};
 use crate::tickets::TicketPass;
@@ -45,7 +46,25 @@ impl Outlet<'_> {
         self.join_with(key, request, target, RETRIES, ticket);
     }
 
+    /// Picks a room, or has the cluster find it.
     fn join_with(
+        &mut self,
+        key: ConnectionKey,
+        request: RequestNumber,
+        target: JoinTarget,
+        retries: u8,
+        ticket: Option<Box<TicketPass>>,
+    ) {
+        match &self.env.node.cluster {
+            Some(cluster) if may_be_elsewhere(&self.env.node, cluster, &target) => {
+                self.seek(key, request, target, retries, ticket);
+            }
+            _ => self.join_here(key, request, target, retries, ticket),
+        }
+    }
+
+    /// Picks a room of this node.
+    pub(super) fn join_here(
         &mut self,
         key: ConnectionKey,
         request: RequestNumber,
@@ -171,21 +190,21 @@ impl Outlet<'_> {
                 }
                 chosen?
             }
-            JoinTarget::New(spec) if spec.code => {
+            JoinTarget::New(spec) if spec.code && spec.key.is_none() => {
                 may_create?;
                 let (plan, choice) = self.plan_with_code(spec)?;
                 spec.key = plan.key;
                 choice
             }
             JoinTarget::Any(spec) if retries > 0 || spec.key.is_some() => {
-                let id = RoomId::from_random(self.env.entropy.bytes());
+                let id = node.room_id(self.env.entropy.bytes());
                 let plan = Plan::new(node, id, spec, self.env.shard);
                 let even_full = takes_over(spec.room_type);
                 node.directory.choose(&plan, &session.ids(), may_create, even_full)?
             }
             JoinTarget::New(spec) | JoinTarget::Any(spec) => {
                 may_create?;
-                let id = RoomId::from_random(self.env.entropy.bytes());
+                let id = node.room_id(self.env.entropy.bytes());
                 node.directory.plan(&Plan::new(node, id, spec, self.env.shard))?
             }
         };
@@ -208,7 +227,7 @@ impl Outlet<'_> {
         let node = Arc::clone(&self.env.node);
         let mut taken = Error::new(ErrorCode::RoomExists, "all codes are taken");
         for _ in 0..CODE_TRIES {
-            let id = RoomId::from_random(self.env.entropy.bytes());
+            let id = node.room_id(self.env.entropy.bytes());
             let key = Some(code::from_random(self.env.entropy.bytes()));
             let plan = Plan { key, ..Plan::new(&node, id, spec, self.env.shard) };
             match node.directory.plan(&plan) {
@@ -272,7 +291,7 @@ impl Outlet<'_> {
     pub(in crate::shard) fn cancel(&mut self, join: &JoinRequest) {
         let directory = &self.env.node.directory;
         if join.create && directory.is_awaited(join.id) {
-            directory.remove(join.id);
+            self.env.node.remove_room(join.id);
         } else {
             directory.release(join.id);
         }
@@ -365,7 +384,7 @@ impl Outlet<'_> {
 }
 
 /// The room was not entered: the ticket can be used again.
-fn give_back(ticket: Option<Box<TicketPass>>) {
+pub(super) fn give_back(ticket: Option<Box<TicketPass>>) {
     if let Some(ticket) = ticket {
         (ticket.give_back)();
     }

@@ -21,6 +21,7 @@ mod remote_link;
 mod running;
 pub(crate) mod saves;
 pub(crate) mod schedule;
+mod seeking;
 mod snapshots;
 pub(crate) mod sync;
 pub(crate) mod thread_time;

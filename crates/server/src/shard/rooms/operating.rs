@@ -146,7 +146,7 @@ impl RoomHost {
     pub(in crate::shard) fn fork(&mut self, below: &mut Below<'_>, forked: Forked) {
         let Forked { id, room_type, room, position, answer } = forked;
         if below.env.is_shutting_down {
-            below.env.node.directory.remove(id);
+            below.env.node.remove_room(id);
             return answer.answer(Err(shutting_down()));
         }
         let (of, before) = ((id, room_type), (position.at, position.tick));

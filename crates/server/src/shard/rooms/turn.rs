@@ -380,7 +380,7 @@ impl RoomHost {
                 let own = below.outbound.lanes.held(below.env.shard);
                 below.outbound.post(own, ShardMail::Ended(hosted.id));
             } else {
-                directory.remove(hosted.id);
+                below.env.node.remove_room(hosted.id);
             }
             if let Some(undone) = hosted.room.undone().filter(|_| below.env.is_shutting_down) {
                 below.env.watch.leaves(undone);

@@ -7,7 +7,7 @@ use std::time::Duration;
 use playfield_room::{Error, visible};
 use playfield_wire::client::{ClientMessage, Hello};
 use playfield_wire::server::{self, Resumed, ServerMessage};
-use playfield_wire::{ErrorCode, Format, PROTOCOL};
+use playfield_wire::{ErrorCode, Format, PROTOCOL, RequestNumber};
 
 use crate::addresses::Pace;
 use crate::auth::{Decision, Identity, authenticator_failed, check_user};
@@ -64,6 +64,14 @@ impl Outlet<'_> {
         let node = Arc::clone(&self.env.node);
         // Nobody can guess a token: who has one opened a session before, which counted then.
         let wanted = hello.resume.as_ref().and_then(|resume| Wanted::of(&node, resume));
+        if let Some(connection) = self.links.get_mut(key) {
+            connection.follows_redirects = hello.redirects;
+        }
+        let wanted = match wanted.as_ref().and_then(|wanted| node.urls_of(wanted.token.slot)) {
+            Some(addresses) if hello.redirects => return self.redirect_hello(key, &addresses),
+            Some(_) => None,
+            None => wanted,
+        };
         let pace = if wanted.is_some() { Pace::Resume } else { Pace::Session };
         if let Err(error) = self.links.take_pace(self.env, key, pace) {
             return self.refuse_hello(key, &error);
@@ -80,6 +88,13 @@ impl Outlet<'_> {
                 self.wait_for_identity(key, Greeting::new(&node, format, hello, wanted), deciding);
             }
         }
+    }
+
+    /// Sends a client to the node that has its session.
+    fn redirect_hello(&mut self, key: ConnectionKey, addresses: &Arc<[String]>) {
+        self.redirect(key, RequestNumber(0), addresses, String::new());
+        let text = "the session is at another node";
+        self.goodbye(key, ErrorCode::Elsewhere, text, None);
     }
 
     /// Ends a connection whose address says hello too often; the error says when to try again.
@@ -119,8 +134,7 @@ impl Outlet<'_> {
         let tickets_only = identity.tickets_only;
         let resumable = resumable && !node.config.timeouts.reconnect.is_zero();
         let resumption = Resumption::new(self.env.shard);
-        let token =
-            if resumable { resumption.signed_token(number, &node.tokens) } else { Vec::new() };
+        let token = if resumable { resumption.signed_token(number, &node) } else { Vec::new() };
         let session = Session::new(number, identity, resumable.then_some(resumption));
         // If others wait, what it says next waits as that of other sessions does: hellos are short.
         let is_over = self.links.visited == Some(key) && !self.links.work.is_empty();
@@ -165,7 +179,7 @@ impl Outlet<'_> {
             grace_ms: if token.is_empty() { 0 } else { ms(config.timeouts.reconnect) },
             resume: Cow::Owned(token),
             resumed,
-            addresses: Vec::new(),
+            addresses: self.env.node.own_urls(),
         });
         let mut body = Vec::new();
         let max_message_bytes = config.limits.message_bytes;

@@ -217,7 +217,7 @@ impl Outlet<'_> {
             left,
         }));
         let resumed = Resumed { received: resumption.received.acknowledge(), lost };
-        let token = resumption.signed_token(number, &self.env.node.tokens);
+        let token = resumption.signed_token(number, &self.env.node);
         self.outbound.effects.push_back(Effect::Resumed(key));
         self.env.counters.sessions_resumed += 1;
         self.env.counters.messages_lost += messages_lost;

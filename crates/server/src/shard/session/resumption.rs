@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
-use playfield_session::{Log, Received, Token, TokenKey};
+use playfield_session::{Log, Received, Token};
 use playfield_wire::RoomNumber;
 use playfield_wire::client::ResumeRoom;
 
+use crate::node::Node;
 use crate::shard::moment::Moment;
 
 /// The part of a session that can be resumed.
@@ -75,14 +76,14 @@ impl Resumption {
         }
     }
 
-    /// The content of the present token of the session with this number.
-    pub(crate) fn token(&self, session: u64) -> Token {
-        Token { shard: self.home, session, generation: self.generation }
+    /// The content of the present token of the session with this number, on the node in this slot.
+    pub(crate) fn token(&self, slot: u16, session: u64) -> Token {
+        Token { slot, shard: self.home, session, generation: self.generation }
     }
 
     /// The token, as the client is sent it.
-    pub(crate) fn signed_token(&self, session: u64, key: &TokenKey) -> Vec<u8> {
-        key.sign(self.token(session)).to_vec()
+    pub(crate) fn signed_token(&self, session: u64, node: &Node) -> Vec<u8> {
+        node.tokens.sign(self.token(node.slot(), session)).to_vec()
     }
 
     /// Returns whether a token of the session is the last one, or the one before if the client may
@@ -138,17 +139,17 @@ mod tests {
     #[test]
     fn a_client_whose_answers_are_all_lost_comes_back_by_the_token_that_it_has() {
         let mut resumption = Resumption::new(0);
-        let first = resumption.token(7);
+        let first = resumption.token(0, 7);
         for _ in 0..5 {
             assert!(resumption.takes(first));
             resumption.resumed(first);
         }
-        let second = resumption.token(7);
+        let second = resumption.token(0, 7);
         assert!(resumption.takes(second) && second != first);
         // Once the client has shown that it has a token, the one before is of no use.
         resumption.resumed(second);
         assert!(resumption.takes(second) && !resumption.takes(first));
         resumption.confirmed = true;
-        assert!(resumption.takes(resumption.token(7)) && !resumption.takes(second));
+        assert!(resumption.takes(resumption.token(0, 7)) && !resumption.takes(second));
     }
 }

@@ -1,0 +1,142 @@
+//! The node's part in a cluster: joins whose room may be at another node, and seats for players
+//! of others.
+//!
+//! ```text
+//!  shard ── Seek ──▶ ┌──────────────────────────┐ ── Ask: a seat? ──▶ other node
+//!        ◀─ Sought ──│ thread playfield-cluster │ ◀── its reservation ──
+//!                    │ (`Host`, NATS)           │
+//!  rooms ◀─ reserve ─└──────────────────────────┘ ◀── Ask: a seat? ── other node
+//! ```
+//!
+//! Shards ask the cluster only where they would otherwise answer "not found", or when a room with
+//! a key begins or ends. What decides is in the crate `playfield-cluster`.
+
+mod boot_clock;
+mod engine;
+mod grants;
+mod host;
+mod message;
+mod seating;
+pub(crate) mod seeking;
+mod start;
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, AtomicU16, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use playfield_wire::ErrorCode;
+use tokio::sync::mpsc::UnboundedSender;
+
+use crate::counted::add_below;
+use crate::handle::NodeHandle;
+pub use engine::{ConnectEngine, ConnectedEngine, Connecting};
+use seeking::Seek;
+pub(crate) use start::{Connected, Member};
+
+/// The most joins of a node that are sought at once.
+const SEEKS_MAX: usize = 10_000;
+
+/// The cluster, as the shards of a node know it.
+pub(crate) struct Cluster {
+    /// The node's slot.
+    slot: AtomicU16,
+    /// New rooms come to this node before others.
+    takes_next: AtomicBool,
+    /// The URLs at which clients reach this node.
+    addresses: Vec<String>,
+    /// The URLs of the other nodes, by slot.
+    others: Mutex<HashMap<u16, Arc<[String]>>>,
+    /// The time for which the seat of a player is kept who was sent to another node.
+    redirect_wait: Duration,
+    orders: UnboundedSender<Order>,
+    seeks: AtomicUsize,
+}
+
+/// An order for the cluster's thread.
+enum Order {
+    /// The node runs.
+    Serve(NodeHandle),
+    /// Find the room of a join.
+    Seek(Box<Seek>),
+    /// A join that was [granted](seeking::Sought::Here) a key has created a room, or has not.
+    Settled(KeyOf),
+    /// A room with a key has ended.
+    Freed(KeyOf),
+    /// The node has ended.
+    Stop,
+}
+
+/// A key, by the number of its room type.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct KeyOf {
+    pub(crate) room_type: u16,
+    pub(crate) key: Arc<str>,
+}
+
+impl Cluster {
+    fn new(
+        addresses: Vec<String>,
+        redirect_wait: Duration,
+        orders: UnboundedSender<Order>,
+    ) -> Self {
+        let (slot, others, seeks) = (AtomicU16::new(0), Mutex::default(), AtomicUsize::new(0));
+        let takes_next = AtomicBool::new(true);
+        Self { slot, takes_next, addresses, others, redirect_wait, orders, seeks }
+    }
+
+    /// The node's slot.
+    pub(crate) fn slot(&self) -> u16 {
+        self.slot.load(Ordering::Relaxed)
+    }
+
+    /// Returns whether new rooms come to this node before others.
+    pub(crate) fn takes_next(&self) -> bool {
+        self.takes_next.load(Ordering::Relaxed)
+    }
+
+    /// The URLs at which clients reach this node.
+    pub(crate) fn addresses(&self) -> &[String] {
+        &self.addresses
+    }
+
+    /// The URLs of the node in another slot, if one serves there.
+    pub(crate) fn addresses_of(&self, slot: u16) -> Option<Arc<[String]>> {
+        let others = self.others.lock().unwrap_or_else(PoisonError::into_inner);
+        others.get(&slot).cloned()
+    }
+
+    fn set_others(&self, others: impl Iterator<Item = (u16, Arc<[String]>)>) {
+        *self.others.lock().unwrap_or_else(PoisonError::into_inner) = others.collect();
+    }
+
+    /// Finds the room of a join; its shard is sent [`Sought`](seeking::Sought). Gives it back if
+    /// too many are sought.
+    pub(crate) fn seek(&self, seek: Box<Seek>) -> Result<(), Box<Seek>> {
+        if !add_below(&self.seeks, SEEKS_MAX) {
+            return Err(seek);
+        }
+        self.order(Order::Seek(seek));
+        Ok(())
+    }
+
+    /// A join that was granted a key has created a room, or has not.
+    pub(crate) fn settled(&self, key: KeyOf) {
+        self.order(Order::Settled(key));
+    }
+
+    /// A room with this key has ended.
+    pub(crate) fn freed(&self, key: KeyOf) {
+        self.order(Order::Freed(key));
+    }
+
+    fn order(&self, order: Order) {
+        // The thread ends after all others.
+        let _ = self.orders.send(order);
+    }
+}
+
+/// The error of a join that can't be decided now.
+fn busy(text: impl Into<String>) -> playfield_room::Error {
+    playfield_room::Error::new(ErrorCode::Busy, text)
+}
