@@ -224,7 +224,8 @@ impl Observer {
             (Step::Read, Ok(Answer::Read(record))) => watched.compare(slot, &record, context),
             (Step::Declare, Ok(Answer::Written(revision))) => {
                 watched.revision = revision;
-                watched.dies();
+                watched.is_dead = true;
+                watched.peer = None;
             }
             _ => {}
         }
@@ -278,16 +279,17 @@ impl Watched {
         record: Option<&NodeRecord>,
     ) {
         let incarnation = record.map(|record| record.incarnation);
+        let is_dead = record.is_some_and(|record| record.state == NodeState::Dead);
+        // What was doubted of the same record stays so.
         if revision != self.revision || incarnation != self.incarnation {
             self.is(incarnation);
-            self.is_dead = false;
+            self.is_dead = is_dead;
             self.revision = revision;
             self.heard_at = now;
         }
-        let Some(record) = record else { return };
-        if record.state == NodeState::Dead {
-            self.dies();
-        } else if self.peer.is_none() {
+        if is_dead {
+            self.peer = None;
+        } else if let Some(record) = record.filter(|_| self.peer.is_none()) {
             self.peer = Some(Peer {
                 slot,
                 incarnation: record.incarnation,
@@ -298,11 +300,6 @@ impl Watched {
                 load: self.load,
             });
         }
-    }
-
-    fn dies(&mut self) {
-        self.is_dead = true;
-        self.peer = None;
     }
 
     /// Notes the incarnation that has the slot now.

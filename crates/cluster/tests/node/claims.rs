@@ -154,6 +154,26 @@ fn a_record_of_a_later_format_is_reported_and_not_overwritten() {
     assert_eq!(effects(&mut node), []);
 }
 
+#[test]
+fn a_claim_that_is_later_than_the_death_of_another_incarnation_is_taken_over_after_the_lease() {
+    let (mut node, mut bench, _) = serving();
+    let key = Key::from("r.board.2");
+    // The engine has lost the record of the incarnation that has made the claim.
+    let dead = NodeRecord { state: NodeState::Dead, ..bench.node_record(1) };
+    bench.put("n.9", NodeRecord { incarnation: Incarnation(8), ..dead }.encode());
+    bench.put(&key, claim(9, Incarnation(9)).encode());
+    let busy = [Effect::Found { request: 7, place: Place::Busy, is_code: false }];
+    let begins = secs(2);
+    for second in 0..21 {
+        run(&mut [&mut node], &mut bench, begins + secs(second), begins + secs(second + 1));
+        // Asking again does not make it longer.
+        assert_eq!(want(&mut node, &mut bench, begins + secs(second + 1), &key), busy);
+    }
+    run(&mut [&mut node], &mut bench, secs(23), secs(25));
+    let open = [Effect::Open { key: key.clone(), attempt: 2 }];
+    assert_eq!(want(&mut node, &mut bench, secs(25), &key), open);
+}
+
 /// Wishes for a key, whose answers come with later events.
 fn wish(node: &mut Node, bench: &mut Bench, key: &Key, requests: &[(RequestId, Want)]) {
     for &(request, want) in requests {
