@@ -32,6 +32,10 @@ fn laws_hold_whatever_fails() {
         ("refused saves", all.fenced),
         ("rooms that went on", all.thawed),
         ("rooms that ended", all.ended),
+        ("answers between nodes", all.answered),
+        ("messages between nodes", all.told),
+        ("rooms that were placed", all.entered),
+        ("resets of links", all.resets),
     ] {
         assert!(seen > 0 || count < 10, "{count} seeds without {what}");
     }

@@ -2,18 +2,19 @@
 
 use std::collections::VecDeque;
 
-use crate::effect::{Effect, Place};
+use crate::effect::{Effect, NodeId, Place};
 use crate::engine::{Command, Engine, EngineEvent, Key};
-use crate::event::{Event, Save, Want};
+use crate::event::{Event, Want};
 use crate::node::Node;
 use crate::record::{Incarnation, Slot};
 use crate::settings::Settings;
+use crate::sim::asks::Talk;
 use crate::sim::client::{Reply, ReplyKind, Request, RequestKind};
 use crate::sim::clock::Clock;
 use crate::sim::faults::SECOND;
 use crate::sim::network::Network;
-use crate::sim::room::Room;
-use crate::sim::saves::{Opened, SaveAnswer, SaveRequest};
+use crate::sim::room::{Opening, Room};
+use crate::sim::saves::{SaveAnswer, SaveRequest};
 use crate::sim::world::{Scheduled, World};
 use crate::sim::{LEASE, Mutation};
 
@@ -24,6 +25,8 @@ pub(super) enum Input {
     Engine(EngineEvent),
     Saves(SaveAnswer),
     Client(Request),
+    /// A client enters the room that was placed by that request.
+    Enter(u32),
 }
 
 #[derive(Debug)]
@@ -43,22 +46,16 @@ pub(super) struct Host {
 
 #[derive(Debug)]
 pub(super) struct Process {
-    node: Node,
+    pub(super) node: Node,
     port: Port,
+    /// The incarnation whose messages it gets.
+    listens: Option<NodeId>,
+    pub(super) talk: Talk,
     /// By key.
     pub(super) rooms: Vec<Option<Room>>,
-    opened: Vec<Opening>,
+    pub(super) opened: Vec<Opening>,
     /// Input that has arrived while the process stood still.
     inbox: VecDeque<Input>,
-}
-
-/// The save of a key that was opened last.
-#[derive(Clone, Copy, Debug, Default)]
-struct Opening {
-    attempt: u64,
-    save: Opened,
-    /// A save that was opened before the claim: a mutation.
-    early: Option<Opened>,
 }
 
 /// The engine, as a node sees it.
@@ -99,6 +96,19 @@ impl Host {
     pub(super) fn identity(&self) -> Option<(Slot, Incarnation)> {
         let node = &self.process.as_ref()?.node;
         Some((node.slot(), node.incarnation()?))
+    }
+
+    pub(super) fn listens(&self, id: NodeId) -> bool {
+        self.process.as_ref().is_some_and(|process| process.listens == Some(id))
+    }
+
+    pub(super) fn talk(&self) -> Option<&Talk> {
+        self.process.as_ref().map(|process| &process.talk)
+    }
+
+    /// Takes what a process has told at the end.
+    pub(super) fn take_talk(&mut self) -> Option<Talk> {
+        self.process.as_mut().map(|process| std::mem::take(&mut process.talk))
     }
 
     /// Returns whether the clock has stood still at that time or later.
@@ -146,6 +156,8 @@ impl World {
         state.process = Some(Box::new(Process {
             node: Node::new(settings, self.random.next(), now),
             port: Port::default(),
+            listens: None,
+            talk: Talk::default(),
             rooms: (0..keys).map(|_| None).collect(),
             opened: vec![Opening::default(); keys],
             inbox: VecDeque::new(),
@@ -186,6 +198,7 @@ impl World {
             Input::Engine(event) => process.port.events.push_back(event),
             Input::Saves(answer) => self.saves_answered(host, &mut process, answer),
             Input::Client(request) => self.requested(host, &mut process, request),
+            Input::Enter(number) => self.entered(&mut process, number),
         }
         self.exchange(host, &mut process);
         self.hosts[usize::from(host)].process = Some(process);
@@ -201,6 +214,7 @@ impl World {
         for key in 0..self.keys.len() as u8 {
             self.room_turn(host, process, key);
         }
+        self.talk(host, process);
     }
 
     /// Carries out commands and effects until none are left.
@@ -211,6 +225,9 @@ impl World {
             let mut commands = std::mem::take(&mut process.port.commands);
             for command in commands.drain(..) {
                 self.open_early(process, &command);
+                if let Command::Listen { slot, incarnation } = command {
+                    process.listens = Some(NodeId { slot, incarnation });
+                }
                 self.engine_sends(host, life, command);
             }
             process.port.commands = commands;
@@ -271,11 +288,13 @@ impl World {
                 }
             }
             Effect::Noted(_) => self.counts.noted += 1,
-            Effect::Ready { .. }
-            | Effect::Asked { .. }
-            | Effect::Answered { .. }
-            | Effect::Told { .. }
-            | Effect::LinkReset { .. } => {}
+            Effect::Ready { .. } => {}
+            Effect::Asked { from, number, body, .. } => {
+                self.asked(host, process, from, number, body);
+            }
+            Effect::Answered { ask, result } => self.answered(host, process, ask, result),
+            Effect::Told { from, body } => self.told(process, from, &body),
+            Effect::LinkReset { with } => self.link_reset(process, with),
         }
     }
 
@@ -296,54 +315,6 @@ impl World {
                 let event = Event::Wanted { key: self.keys[key].clone(), request: id, want };
                 process.node.event(self.local(host), event);
             }
-        }
-    }
-
-    fn saves_answered(&mut self, host: u8, process: &mut Process, answer: SaveAnswer) {
-        match answer {
-            SaveAnswer::Opened { key, attempt, save } => {
-                self.opened(host, process, key, attempt, save);
-            }
-            SaveAnswer::Saved { key, fence, state, outcome } => {
-                self.room_saved(host, process, key, fence, state, outcome);
-            }
-        }
-    }
-
-    fn opened(
-        &mut self,
-        host: u8,
-        process: &mut Process,
-        key: u8,
-        attempt: u64,
-        save: Option<Opened>,
-    ) {
-        let opening = &mut process.opened[usize::from(key)];
-        if opening.attempt != attempt {
-            return;
-        }
-        let room = &process.rooms[usize::from(key)];
-        let save = save.map(|save| {
-            opening.save = save;
-            match room {
-                Some(room) if !room.has_written(save.state) => Save::Changed,
-                _ => Save::Intact,
-            }
-        });
-        let key = self.keys[usize::from(key)].clone();
-        process.node.event(self.local(host), Event::Opened { key, attempt, save });
-    }
-
-    /// Opens a save when its claim is read, before it is written: a mutation.
-    fn open_early(&mut self, process: &mut Process, command: &Command) {
-        let Command::Read { key, .. } = command else { return };
-        if self.mutation != Some(Mutation::OpenBeforeClaim) || !key.starts_with("r.") {
-            return;
-        }
-        let key = index(key);
-        let early = &mut process.opened[usize::from(key)].early;
-        if early.is_none() && process.rooms[usize::from(key)].is_none() {
-            *early = Some(self.saves.open(key));
         }
     }
 
@@ -368,7 +339,7 @@ impl World {
         self.client_gets(host, Reply { client, number, kind });
     }
 
-    fn local(&self, host: u8) -> std::time::Duration {
+    pub(super) fn local(&self, host: u8) -> std::time::Duration {
         self.hosts[usize::from(host)].clock.show(self.now)
     }
 }
@@ -379,7 +350,7 @@ fn is_code(key: usize) -> bool {
 }
 
 /// The number of a key.
-fn index(key: &Key) -> u8 {
+pub(super) fn index(key: &Key) -> u8 {
     key.as_bytes()[key.len() - 1] - b'0'
 }
 

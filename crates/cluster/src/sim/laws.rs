@@ -16,10 +16,18 @@ pub enum Law {
     /// who joins sees what was answered before. Numbers that were not answered are in it at most
     /// once.
     Appends,
+    /// (g) A room without a key whose placing was given up is never entered, and does not stay.
+    NoTwin,
     /// (h) Each key can be joined within the lease and 5 s after the last fault.
     Joinable,
     /// (j) An outage of the engine makes no node declare another one dead.
     NoDeathByOutage,
+    /// (k) Each request of a node to another one is answered once, by the answer to it or by an
+    /// error, and carried out at most once.
+    Asks,
+    /// (l) The messages of a node to another one come in order, and without a hole unless the link
+    /// was reset.
+    InOrder,
 }
 
 /// A law that was broken.

@@ -2,8 +2,9 @@
 //!
 //! A run has hosts with nodes, an engine, a store and clients, and follows from its seed alone. Its
 //! rooms are lists of numbers. Clients join them by key, wherever they are, and append numbers; an
-//! answer comes after the save. [`Law`]s are checked after every step. Those of sessions, channels
-//! and presence, which need links between nodes, are not among them.
+//! answer comes after the save. Hosts ask and tell each other over the links of their nodes, and place
+//! rooms without a key at each other. [`Law`]s are checked after every step. Those of sessions,
+//! channels and presence are not among them.
 //!
 //! ```
 //! use playfield_cluster::sim::{Options, run};
@@ -14,6 +15,7 @@
 use std::fmt;
 use std::ops::AddAssign;
 
+mod asks;
 mod client;
 mod clock;
 mod engine;
@@ -59,17 +61,20 @@ pub enum Mutation {
     OpenBeforeClaim,
     /// An observer counts time in which its own renewals were not answered.
     CountOutages,
+    /// A host keeps rooms that another one has placed there when their link is reset.
+    KeepPlaced,
 }
 
 impl Mutation {
     /// All of them.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 7] = [
         Self::NoFence,
         Self::FreezeLate,
         Self::ClaimForOthers,
         Self::NoCondition,
         Self::OpenBeforeClaim,
         Self::CountOutages,
+        Self::KeepPlaced,
     ];
 }
 
@@ -94,6 +99,16 @@ pub struct Counts {
     pub ended: u64,
     /// Notices of nodes.
     pub noted: u64,
+    /// Requests between nodes that ended.
+    pub asked: u64,
+    /// Those of them that were answered.
+    pub answered: u64,
+    /// Messages between nodes.
+    pub told: u64,
+    /// Rooms that one host has placed at another, and a client has entered.
+    pub entered: u64,
+    /// Resets of ends of links.
+    pub resets: u64,
 }
 
 impl AddAssign for Counts {
@@ -107,6 +122,11 @@ impl AddAssign for Counts {
         self.thawed += other.thawed;
         self.ended += other.ended;
         self.noted += other.noted;
+        self.asked += other.asked;
+        self.answered += other.answered;
+        self.told += other.told;
+        self.entered += other.entered;
+        self.resets += other.resets;
     }
 }
 

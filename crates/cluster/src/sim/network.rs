@@ -18,15 +18,21 @@ pub enum Way {
     ToClients,
     /// From clients.
     FromClients,
+    /// To other nodes.
+    ToNodes,
+    /// From other nodes.
+    FromNodes,
 }
 
-const WAYS: [Way; 6] = [
+const WAYS: [Way; 8] = [
     Way::ToEngine,
     Way::FromEngine,
     Way::ToStore,
     Way::FromStore,
     Way::ToClients,
     Way::FromClients,
+    Way::ToNodes,
+    Way::FromNodes,
 ];
 
 impl Way {

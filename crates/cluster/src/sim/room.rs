@@ -3,11 +3,13 @@
 
 use std::collections::VecDeque;
 
-use crate::event::Event;
+use crate::engine::Command;
+use crate::event::{Event, Save};
+use crate::sim::Mutation;
 use crate::sim::client::{ReplyKind, Request, RequestKind};
-use crate::sim::host::{EMPTY, Process};
+use crate::sim::host::{EMPTY, Process, index};
 use crate::sim::laws::State;
-use crate::sim::saves::{Opened, SaveOutcome, SaveRequest};
+use crate::sim::saves::{Opened, SaveAnswer, SaveOutcome, SaveRequest};
 use crate::sim::world::World;
 
 #[derive(Debug)]
@@ -26,6 +28,15 @@ pub(super) struct Room {
     /// Requests that came while the room could not be called.
     waiting: VecDeque<Request>,
     used_at: u64,
+}
+
+/// The save of a key that was opened last.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Opening {
+    pub(super) attempt: u64,
+    pub(super) save: Opened,
+    /// A save that was opened before the claim: a mutation.
+    pub(super) early: Option<Opened>,
 }
 
 /// The most requests that wait for a frozen room.
@@ -178,5 +189,53 @@ impl World {
         let (fence, state) = (room.fence, room.state);
         let life = self.hosts[usize::from(host)].life;
         self.saves_send(host, life, SaveRequest::Save { key, fence, state });
+    }
+
+    pub(super) fn saves_answered(&mut self, host: u8, process: &mut Process, answer: SaveAnswer) {
+        match answer {
+            SaveAnswer::Opened { key, attempt, save } => {
+                self.opened(host, process, key, attempt, save);
+            }
+            SaveAnswer::Saved { key, fence, state, outcome } => {
+                self.room_saved(host, process, key, fence, state, outcome);
+            }
+        }
+    }
+
+    pub(super) fn opened(
+        &mut self,
+        host: u8,
+        process: &mut Process,
+        key: u8,
+        attempt: u64,
+        save: Option<Opened>,
+    ) {
+        let opening = &mut process.opened[usize::from(key)];
+        if opening.attempt != attempt {
+            return;
+        }
+        let room = &process.rooms[usize::from(key)];
+        let save = save.map(|save| {
+            opening.save = save;
+            match room {
+                Some(room) if !room.has_written(save.state) => Save::Changed,
+                _ => Save::Intact,
+            }
+        });
+        let key = self.keys[usize::from(key)].clone();
+        process.node.event(self.local(host), Event::Opened { key, attempt, save });
+    }
+
+    /// Opens a save when its claim is read, before it is written: a mutation.
+    pub(super) fn open_early(&mut self, process: &mut Process, command: &Command) {
+        let Command::Read { key, .. } = command else { return };
+        if self.mutation != Some(Mutation::OpenBeforeClaim) || !key.starts_with("r.") {
+            return;
+        }
+        let key = index(key);
+        let early = &mut process.opened[usize::from(key)].early;
+        if early.is_none() && process.rooms[usize::from(key)].is_none() {
+            *early = Some(self.saves.open(key));
+        }
     }
 }

@@ -1,5 +1,6 @@
 //! The exchange of hosts with the engine, the store and clients.
 
+use crate::effect::NodeId;
 use crate::engine::{Answer, Command, EngineError, EngineEvent, Tag};
 use crate::record::{ClaimRecord, NodeRecord, NodeState};
 use crate::sim::client::{Reply, Request};
@@ -13,6 +14,8 @@ use crate::sim::{LEASE, Mutation};
 
 /// The time after which the outcome of a command, or of a save, is unknown.
 const DEADLINE: u64 = 3 * SECOND;
+/// One of that many messages between nodes is lost.
+const MESSAGES_LOST: u64 = 200;
 /// The shortest outage of the engine that any observer notices.
 const OUTAGE_NOTICED: u64 = 6 * SECOND;
 
@@ -20,6 +23,13 @@ impl World {
     /// Sends the command of a host to the engine.
     pub(super) fn engine_sends(&mut self, host: u8, life: u32, mut command: Command) {
         let now = self.now;
+        if let Command::Send { to: slot, incarnation, bytes } = command {
+            if let Some(at) = self.arrival(host, Way::ToNodes) {
+                let to = NodeId { slot, incarnation };
+                self.schedule(at, Scheduled::Message { to, bytes });
+            }
+            return;
+        }
         let arrival = self.arrival(host, Way::ToEngine);
         let mut deadline = now + DEADLINE;
         if arrival.is_none_or(|at| at >= deadline) {
@@ -85,6 +95,19 @@ impl World {
         self.schedule(at, Scheduled::Host { host, life, input });
     }
 
+    /// Passes on the message of a node to another one. The engine does not keep it.
+    pub(super) fn message(&mut self, to: NodeId, bytes: Vec<u8>) {
+        if self.now < self.engine_away.ends || self.random.one_in(MESSAGES_LOST) {
+            return;
+        }
+        let Some(host) = self.hosts.iter().position(|host| host.listens(to)) else { return };
+        let (host, life) = (host as u8, self.hosts[host].life);
+        if let Some(at) = self.arrival(host, Way::FromNodes) {
+            let input = Input::Engine(EngineEvent::Delivered { bytes });
+            self.schedule(at, Scheduled::Host { host, life, input });
+        }
+    }
+
     fn broadcast(&mut self, from: u8, bytes: &[u8]) {
         for host in 0..self.hosts.len() as u8 {
             let life = self.hosts[usize::from(host)].life;
@@ -118,7 +141,7 @@ impl World {
     /// Writes a claim for another host than the one that asks: a mutation.
     fn claim_for_others(&mut self, host: u8, command: &mut Command) {
         let Command::Write { key, value, .. } = command else { return };
-        if !key.starts_with("r.") || self.random.one_in(2) {
+        if !key.starts_with("r.") || self.random.one_in(4) {
             return;
         }
         let Ok(mut claim) = ClaimRecord::decode(value) else { return };

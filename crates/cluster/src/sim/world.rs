@@ -3,8 +3,10 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use crate::engine::{Command, Key};
+use crate::effect::NodeId;
+use crate::engine::{Command, EngineEvent, Key};
 use crate::random::Random;
+use crate::sim::asks::AskLog;
 use crate::sim::client::{Client, Reply};
 use crate::sim::engine::Records;
 use crate::sim::faults::{Fault, FaultKind, SECOND, clock_rate, plan};
@@ -30,6 +32,7 @@ pub(super) struct World {
     pub(super) records: Records,
     pub(super) engine_away: Outage,
     pub(super) saves: Saves,
+    pub(super) asks: Vec<AskLog>,
     faults: Vec<Fault>,
     probed_at: u64,
     pub(super) is_probed: bool,
@@ -95,6 +98,11 @@ pub(super) enum Scheduled {
         request: SaveRequest,
         deadline: u64,
     },
+    /// A message of a node to another one arrives at the engine.
+    Message {
+        to: NodeId,
+        bytes: Vec<u8>,
+    },
     Reply(Reply),
     /// A client waits no longer for the request of that number.
     Client {
@@ -136,6 +144,7 @@ impl World {
             records: Records::default(),
             engine_away: Outage::default(),
             saves: Saves::new(keys),
+            asks: Vec::new(),
             faults: plan,
             probed_at: 0,
             is_probed: false,
@@ -204,6 +213,7 @@ impl World {
             Scheduled::Saves { host, life, request, deadline } => {
                 self.saves_hear(host, life, request, deadline);
             }
+            Scheduled::Message { to, bytes } => self.message(to, bytes),
             Scheduled::Reply(reply) => self.client_hears(reply),
             Scheduled::Client { client, number } => self.client_due(client, number),
             Scheduled::Fault(index) => self.fault(self.faults[usize::from(index)]),
@@ -269,9 +279,22 @@ impl World {
         }
         away.ends = away.ends.max(until);
         self.laws.engine_stays_away(away.began, away.ends);
+        // Some notice that their connections were lost.
+        for host in 0..self.hosts.len() as u8 {
+            if self.random.one_in(2) {
+                let life = self.hosts[usize::from(host)].life;
+                let input = Input::Engine(EngineEvent::Interrupted);
+                self.schedule(until, Scheduled::Host { host, life, input });
+            }
+        }
     }
 
     fn finish(&mut self) {
+        for host in 0..self.hosts.len() {
+            if let Some(talk) = self.hosts[host].take_talk() {
+                self.finish_asks(&talk);
+            }
+        }
         for key in 0..self.keys.len() {
             self.laws.finish(self.now, key, self.saves.state(key));
             if self.reached[key] < self.probed_at {
