@@ -1,15 +1,15 @@
-//! Nodes that share rooms by key, as state machines without sockets, clocks or threads.
+//! Nodes that share rooms, as state machines without sockets, clocks or threads.
 //!
-//! A [`Node`] takes a slot in the cluster and keeps it by a lease, observes the other nodes, and
-//! claims keys for the rooms that it serves. It decides by conditional writes to an [`Engine`]
-//! only. What the host of the rooms has to do comes out as [`Effect`]s. The engine says which node
-//! serves a key; a store that hands out fences says which room may save. So a lease that fails
-//! costs availability, and never a save.
+//! A [`Node`] takes a slot in the cluster and keeps it by a lease, observes the other nodes, claims
+//! keys for the rooms that it serves, and passes requests between hosts. It decides by conditional
+//! writes to an [`Engine`] only. What the host of the rooms has to do comes out as [`Effect`]s. The
+//! engine says which node serves a key; a store that hands out fences says which room may save. So a
+//! lease that fails costs availability, and never a save.
 //!
 //! ```text
 //!  host ── Event ──▶ ┌────────────────────────────┐ ── Command ──▶ engine
 //!       ◀── Effect ──│ Node: lease, observer,     │ ◀── EngineEvent
-//!         acts(now)  │ claims                     │
+//!         acts(now)  │ claims, links              │
 //!                    └────────────────────────────┘
 //! ```
 //!
