@@ -1,0 +1,12 @@
+//! The engine over real servers of NATS, which the tests start and end.
+#![cfg(unix)]
+
+mod cluster;
+mod host;
+mod messages;
+mod node;
+mod outages;
+mod proxy;
+mod records;
+mod refusals;
+mod server;
