@@ -5,6 +5,8 @@
 //! below it; `docs/architecture.md` in the repository describes them.
 #![doc = include_str!("../README.md")]
 
+#[cfg(feature = "cluster")]
+mod engine;
 #[cfg(feature = "jwt")]
 mod jwt;
 mod server;

@@ -64,6 +64,9 @@ pub struct Server {
     services: Vec<Addition>,
     has_service_paths: bool,
     on_start: Vec<Addition>,
+    /// The engine of its cluster.
+    #[cfg(feature = "cluster")]
+    engine: Option<String>,
     /// Players for measurements, by the type of their room.
     #[cfg(feature = "load")]
     bots: Vec<(String, playfield_load::MakeBot)>,
@@ -103,6 +106,8 @@ impl Server {
             services: Vec::new(),
             has_service_paths: false,
             on_start: Vec::new(),
+            #[cfg(feature = "cluster")]
+            engine: None,
             #[cfg(feature = "load")]
             bots: Vec::new(),
             preparations: Vec::new(),
@@ -117,6 +122,27 @@ impl Server {
     #[must_use]
     pub fn room<R: Room>(mut self, name: &str) -> Self {
         self.types.push(RoomType::of::<R>(name));
+        self
+    }
+
+    /// Puts the server into a cluster: its nodes share rooms by key, by NATS servers at these URLs,
+    /// separated by commas. The setting `cluster.engine` names others. Rooms that are
+    /// [kept](Self::store) need a store that all nodes share.
+    ///
+    /// ```no_run
+    /// # use playfield::prelude::*;
+    /// # #[derive(State, Default)]
+    /// # struct Lobby {}
+    /// # #[room()]
+    /// # impl Room for Lobby {}
+    /// # fn main() -> ExitCode {
+    /// Server::new().room::<Lobby>("lobby").cluster("nats://nats-1:4222,nats://nats-2:4222").run()
+    /// # }
+    /// ```
+    #[cfg(feature = "cluster")]
+    #[must_use]
+    pub fn cluster(mut self, engine: &str) -> Self {
+        self.engine = Some(engine.to_owned());
         self
     }
 
@@ -865,6 +891,8 @@ impl Server {
             store,
             store_path,
             site,
+            #[cfg(feature = "cluster")]
+            engine,
             services,
             has_service_paths,
             on_start,
@@ -883,6 +911,11 @@ impl Server {
         });
         let console = console(&config)?;
         let mut server = playfield_server::Server::new(config);
+        #[cfg(feature = "cluster")]
+        {
+            server = server.connect_engine(Box::new(crate::engine::connect));
+            server = engine.iter().fold(server, |server, engine| server.cluster(engine));
+        }
         if let Some(open) = console {
             server = server.on_start_open(open);
         }

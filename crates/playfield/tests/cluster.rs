@@ -1,0 +1,233 @@
+//! Nodes of a cluster on a real engine.
+
+#[path = "cluster/engine.rs"]
+mod engine;
+#[path = "cluster/raw.rs"]
+mod raw;
+
+use playfield::prelude::*;
+use playfield::{Config, ErrorCode, Running};
+use playfield_wire::RequestNumber;
+use playfield_wire::client::{self, ClientMessage};
+use playfield_wire::server::{self, ServerMessage};
+
+use engine::Engine;
+use raw::Raw;
+
+#[derive(State, Default)]
+struct Lobby {
+    guests: u32,
+}
+
+#[derive(Message)]
+struct End;
+
+#[room(messages(End), empty_ms = 60_000)]
+impl Room for Lobby {}
+
+impl Handle<End> for Lobby {
+    fn handle(&mut self, _: End, _: &Player, cx: &mut Context<Self>) -> Result<()> {
+        cx.close("over");
+        Ok(())
+    }
+}
+
+fn node(engine: &Engine, name: &str) -> Running {
+    let mut config = Config::default();
+    let settings = [
+        ("listen", "127.0.0.1:0"),
+        ("shards", "2"),
+        ("cluster.node", name),
+        ("limits.session.rooms_created", "{ per_minute = 100000, burst = 1000 }"),
+        ("limits.address.rooms_created", "{ per_minute = 100000, burst = 1000 }"),
+        ("limits.address.joins", "{ per_minute = 100000, burst = 1000 }"),
+    ];
+    for (key, value) in settings {
+        config.set(key, value).unwrap();
+    }
+    Server::new().room::<Lobby>("lobby").cluster(engine.url()).start(config).unwrap()
+}
+
+fn url(node: &Running) -> String {
+    format!("tcp://{}", node.local_addr())
+}
+
+fn welcomed(raw: &mut Raw) -> server::Welcome<'static> {
+    match raw.next() {
+        ServerMessage::Welcome(welcome) => welcome,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn joined(raw: &mut Raw) -> server::Joined<'static> {
+    match raw.next() {
+        ServerMessage::Joined(joined) => joined,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn redirected(raw: &mut Raw, to: &Running) -> String {
+    match raw.next() {
+        ServerMessage::Redirect(server::Redirect { addresses, reservation, .. }) => {
+            assert_eq!(addresses[0], url(to));
+            reservation.into_owned()
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+fn refused(raw: &mut Raw) -> (ErrorCode, String) {
+    match raw.next() {
+        ServerMessage::Error(error) => (error.code, error.text.into_owned()),
+        other => panic!("{other:?}"),
+    }
+}
+
+fn join(room: &str) -> ClientMessage<'_> {
+    ClientMessage::Join(client::Join { request: RequestNumber(1), room: room.into() })
+}
+
+fn by_key(key: &str) -> ClientMessage<'_> {
+    let (request, room_type) = (RequestNumber(1), "lobby".into());
+    ClientMessage::JoinByKey(client::JoinByKey { request, room_type, key: key.into() })
+}
+
+fn any(key: &str) -> ClientMessage<'_> {
+    let (request, room_type) = (RequestNumber(1), "lobby".into());
+    let key = Some(key.into());
+    ClientMessage::JoinOrCreate(client::JoinOrCreate { request, room_type, key, options: &[] })
+}
+
+fn new(key: Option<&str>, code: bool) -> ClientMessage<'_> {
+    ClientMessage::Create(client::Create {
+        request: RequestNumber(1),
+        room_type: "lobby".into(),
+        private: false,
+        code,
+        key: key.map(Into::into),
+        options: &[],
+    })
+}
+
+/// Follows a redirect.
+fn follow(reservation: &str, to: &Running, name: &str) -> server::Joined<'static> {
+    let mut raw = Raw::hello(&url(to), name, None);
+    welcomed(&mut raw);
+    raw.send(&join(reservation));
+    joined(&mut raw)
+}
+
+#[test]
+fn rooms_are_found_from_every_node() {
+    let Some(engine) = Engine::start() else { return };
+    let nodes = [node(&engine, "a"), node(&engine, "b")];
+    let [a, b] = &nodes;
+    let mut ann = Raw::hello(&url(a), "Ann", None);
+    assert_eq!(welcomed(&mut ann).addresses[0], url(a));
+    let mut bob = Raw::hello(&url(b), "Bob", None);
+    assert_eq!(welcomed(&mut bob).addresses[0], url(b));
+
+    // By key: the one who comes first has the room.
+    ann.send(&any("table 7"));
+    let id = joined(&mut ann).id;
+    for wish in [any("table 7"), by_key("table 7"), join(&id)] {
+        bob.send(&wish);
+        let reservation = redirected(&mut bob, a);
+        assert!(reservation.starts_with(&*id) && reservation.len() > id.len(), "{reservation}");
+        assert_eq!(follow(&reservation, a, "Bob").id, id);
+    }
+    bob.send(&new(Some("table 7"), false));
+    assert_eq!(refused(&mut bob).0, ErrorCode::RoomExists);
+    bob.send(&by_key("table 8"));
+    assert_eq!(refused(&mut bob).0, ErrorCode::RoomNotFound);
+
+    // By code, in any case.
+    ann.send(&new(None, true));
+    let code = joined(&mut ann).key.unwrap();
+    bob.send(&by_key(&code.to_lowercase()));
+    assert!(!redirected(&mut bob, a).is_empty());
+
+    // A room without a key, by its id.
+    bob.send(&new(None, false));
+    let id = joined(&mut bob).id;
+    ann.send(&join(&id));
+    let reservation = redirected(&mut ann, b);
+    assert_eq!(follow(&reservation, b, "Ann").id, id);
+    ann.send(&join("aaaaaaaaaaaaaaaa"));
+    assert_eq!(refused(&mut ann).0, ErrorCode::RoomNotFound);
+}
+
+#[test]
+fn a_session_is_resumed_at_its_node() {
+    let Some(engine) = Engine::start() else { return };
+    let [a, b] = &[node(&engine, "a"), node(&engine, "b")];
+    let mut ann = Raw::hello(&url(a), "Ann", None);
+    let welcome = welcomed(&mut ann);
+    ann.send(&any("table"));
+    joined(&mut ann);
+    drop(ann);
+    let resume =
+        || client::Resume { token: welcome.resume.to_vec().into(), received: 0, rooms: Vec::new() };
+    let mut ann = Raw::hello(&url(b), "Ann", Some(resume()));
+    assert_eq!(redirected(&mut ann, a), "");
+    assert!(matches!(ann.next(), ServerMessage::Goodbye(_)));
+    let mut ann = Raw::hello(&url(a), "Ann", Some(resume()));
+    let again = welcomed(&mut ann);
+    assert_eq!((again.session, again.resumed.is_some()), (welcome.session, true));
+}
+
+#[test]
+fn a_key_is_free_when_its_room_has_ended() {
+    let Some(engine) = Engine::start() else { return };
+    let [a, b] = &[node(&engine, "a"), node(&engine, "b")];
+    let mut ann = Raw::hello(&url(a), "Ann", None);
+    welcomed(&mut ann);
+    ann.send(&any("table"));
+    let id = joined(&mut ann).id;
+    a.handle().close(&id, "over").unwrap();
+    while !matches!(ann.next(), ServerMessage::Left(_)) {}
+    let mut bob = Raw::hello(&url(b), "Bob", None);
+    welcomed(&mut bob);
+    // The claim is removed soon after.
+    let joined = loop {
+        bob.send(&any("table"));
+        match bob.next() {
+            ServerMessage::Joined(joined) => break joined,
+            ServerMessage::Error(error) => assert_eq!(error.code, ErrorCode::Busy, "{error:?}"),
+            ServerMessage::Redirect(_) => {}
+            other => panic!("{other:?}"),
+        }
+    };
+    assert_ne!(joined.id, id);
+}
+
+#[test]
+fn new_rooms_are_placed_by_load() {
+    let Some(engine) = Engine::start() else { return };
+    let [a, b] = &[node(&engine, "a"), node(&engine, "b")];
+    let mut ann = Raw::hello(&url(a), "Ann", None);
+    welcomed(&mut ann);
+    for kind in [(None, false), (Some("key"), false), (None, true)] {
+        let mut number = 0;
+        let reservation = loop {
+            number += 1;
+            assert!(number < 1000, "no room is placed elsewhere");
+            let key = kind.0.map(|key| format!("{key} {number}"));
+            ann.send(&new(key.as_deref(), kind.1));
+            match ann.next() {
+                ServerMessage::Joined(server::Joined { room, .. }) => {
+                    let request = RequestNumber(2);
+                    ann.send(&ClientMessage::Leave(client::Leave { request, room }));
+                    while !matches!(ann.next(), ServerMessage::Left(_)) {}
+                }
+                ServerMessage::Redirect(redirect) => {
+                    assert_eq!(redirect.addresses[0], url(b));
+                    break redirect.reservation;
+                }
+                ServerMessage::Error(error) => assert_eq!(error.code, ErrorCode::Limit),
+                other => panic!("{other:?}"),
+            }
+        };
+        follow(&reservation, b, "Ann");
+    }
+}
