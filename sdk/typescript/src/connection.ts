@@ -12,7 +12,7 @@ import {
 } from "./links.js";
 import type { Message } from "./messages.js";
 import { Outbox } from "./outbox.js";
-import { DOUBT_MS, now, Pulse } from "./pulse.js";
+import { DOUBT_MS, makePulse, now } from "./pulse.js";
 import { makeRoom } from "./room.js";
 import { makeSchemas } from "./schemas.js";
 import type {
@@ -200,7 +200,7 @@ export function makeConnection(
     return least;
   };
   const dead = (): void => lose("the server does not answer");
-  const pulse = new Pulse(put, beat, dead, quiet, (isWeak) => {
+  const pulse = makePulse(put, beat, dead, quiet, (isWeak) => {
     for (const inside of rooms.values()) inside.weak(isWeak);
   });
 

@@ -27,120 +27,106 @@ interface Sample {
   clockOffset: number;
 }
 
-export class Pulse {
-  /** Something was heard since the last ping. */
-  isHeard = false;
-  private pings = new Map<unknown, number>();
-  private samples: Sample[] = [];
-  private nonce = 0;
-  private timer: ReturnType<typeof setTimeout> | undefined;
+/**
+ * `beat` is how often the connection is checked; `dead` is called when the node does not answer.
+ * `quiet` is how long rooms are quiet only if they have nothing to say, and `weak` is called when
+ * nothing is heard then.
+ */
+export function makePulse(
+  put: (message: Message) => void, beat: () => number, dead: () => void, quiet: () => number,
+  weak: (isWeak: boolean) => void,
+) {
+  // Something was heard since the last ping.
+  let isHeard = false;
+  const pings = new Map<unknown, number>();
+  let samples: Sample[] = [], nonce = 0;
+  let timer: ReturnType<typeof setTimeout> | undefined,
+    quietTimer: ReturnType<typeof setTimeout> | undefined;
   // When anything was heard, and when a ping was sent that shows whether the connection is weak.
-  private heardAt = 0;
-  private askedAt = 0;
-  private isWeak = false;
-  private quietTimer: ReturnType<typeof setTimeout> | undefined;
-
-  /**
-   * `beat` is how often the connection is checked; `dead` is called when the node does not answer.
-   * `quiet` is how long rooms are quiet only if they have nothing to say, and `weak` is called when
-   * nothing is heard then.
-   */
-  constructor(
-    private readonly put: (message: Message) => void,
-    private readonly beat: () => number,
-    private readonly dead: () => void,
-    private readonly quiet: () => number,
-    private readonly weak: (isWeak: boolean) => void,
-  ) {}
-
-  /** A connection begins. */
-  reset(): void {
-    this.pings.clear();
-    this.samples = [];
-  }
-
-  stop(): void {
-    clearTimeout(this.timer);
-    clearTimeout(this.quietTimer);
-    this.quietTimer = undefined;
-    this.isWeak = false;
-  }
-
-  /** The node was heard: by a pong, or by what is a sign of more to come. */
-  heard(isPong: boolean): void {
-    this.isHeard = true;
-    this.heardAt = now();
-    if (this.isWeak) this.weak(this.isWeak = false);
-    if (isPong) return;
-    this.askedAt = 0;
-    if (!this.quietTimer) this.listen(this.quiet());
-  }
+  let heardAt = 0, askedAt = 0, isWeak = false;
 
   /** Looks after a while whether the connection is weak. */
-  private listen(wait: number): void {
+  const listen = (wait: number): void => {
     if (wait === Infinity) return;
     const due = Date.now() + wait;
-    this.quietTimer = setTimeout(() => {
-      this.quietTimer = undefined;
-      const { askedAt, heardAt } = this, quiet = this.quiet();
-      if (Date.now() > due + TARDY_MS) return this.listen(wait);
-      if (!askedAt) {
-        const left = heardAt + quiet - now();
-        return left > 0 ? this.listen(left) : this.ping();
+    quietTimer = setTimeout(() => {
+      quietTimer = undefined;
+      if (Date.now() > due + TARDY_MS) return listen(wait);
+      const asked = askedAt;
+      if (!asked) {
+        const left = heardAt + quiet() - now();
+        return left > 0 ? listen(left) : ping();
       }
-      this.askedAt = 0;
+      askedAt = 0;
       // A room at rest, which answers, is asked nothing more until it speaks again.
-      if (heardAt < askedAt) this.weak(this.isWeak = true);
+      if (heardAt < asked) weak(isWeak = true);
     }, wait);
-  }
-
+  };
   /** Calls a function once, unless something else is waited for. */
-  after(wait: number, then: () => void): void {
-    clearTimeout(this.timer);
-    this.timer = setTimeout(then, wait);
-  }
-
-  ping(): void {
-    this.pings.set(++this.nonce, now());
-    if (this.pings.size > PINGS_MAX) this.pings.delete(this.pings.keys().next().value);
-    this.put({ type: "ping", nonce: this.nonce });
-    if (this.quietTimer || this.isWeak || this.quiet() === Infinity) return;
-    this.askedAt = now();
-    this.listen(QUIET_MS + this.roundTrip);
-  }
-
-  private get roundTrip(): number {
-    return Math.min(QUIET_MS, ...this.samples.map((sample) => sample.roundTrip));
-  }
-
-  /** The node has answered. Returns the best sample, if it answers one of the pings. */
-  pong({ nonce, time_us: time }: Message): Sample | undefined {
-    const at = this.pings.get(nonce);
-    if (at === undefined) return undefined;
-    this.pings.delete(nonce);
-    const roundTrip = now() - at;
-    // The node answered when half the round trip had passed.
-    this.samples.push({ roundTrip, clockOffset: time / 1000 - at - roundTrip / 2 });
-    if (this.samples.length > SAMPLES_MAX) this.samples.shift();
-    return this.samples.reduce((best, one) => (one.roundTrip <= best.roundTrip ? one : best));
-  }
-
+  const after = (wait: number, then: () => void): void => {
+    clearTimeout(timer);
+    timer = setTimeout(then, wait);
+  };
+  const ping = (): void => {
+    pings.set(++nonce, now());
+    if (pings.size > PINGS_MAX) pings.delete(pings.keys().next().value);
+    put({ type: "ping", nonce });
+    if (quietTimer || isWeak || quiet() === Infinity) return;
+    askedAt = now();
+    listen(QUIET_MS + Math.min(QUIET_MS, ...samples.map((sample) => sample.roundTrip)));
+  };
   /** Checks that the node answers a ping within `limit`, and again from time to time. */
-  watch(limit: number, isLast = false): void {
-    this.isHeard = false;
-    this.ping();
+  const watch = (limit: number, isLast = false): void => {
+    isHeard = false;
+    ping();
     const until = now() + limit;
     const tick = (): void => {
       const wait = Math.min(DOUBT_MS, until - now()), due = Date.now() + wait;
-      this.after(wait, () => {
+      after(wait, () => {
         // Timers stand still in a background tab and in a device asleep. The connection may be
         // dead, or what came may not have been read yet.
-        if (!isLast && Date.now() > due + LATE_MS) this.watch(DOUBT_MS, true);
+        if (!isLast && Date.now() > due + LATE_MS) watch(DOUBT_MS, true);
         else if (now() < until) tick();
-        else if (this.isHeard) this.watch(this.beat());
-        else this.dead();
+        else if (isHeard) watch(beat());
+        else dead();
       });
     };
     tick();
-  }
+  };
+  return {
+    after,
+    ping,
+    watch,
+    /** A connection begins. */
+    reset: (): void => {
+      pings.clear();
+      samples = [];
+    },
+    stop: (): void => {
+      clearTimeout(timer);
+      clearTimeout(quietTimer);
+      quietTimer = undefined;
+      isWeak = false;
+    },
+    /** The node was heard: by a pong, or by what is a sign of more to come. */
+    heard: (isPong: boolean): void => {
+      isHeard = true;
+      heardAt = now();
+      if (isWeak) weak(isWeak = false);
+      if (isPong) return;
+      askedAt = 0;
+      if (!quietTimer) listen(quiet());
+    },
+    /** The node has answered. Returns the best sample, if it answers one of the pings. */
+    pong: ({ nonce, time_us: time }: Message): Sample | undefined => {
+      const at = pings.get(nonce);
+      if (at === undefined) return undefined;
+      pings.delete(nonce);
+      const roundTrip = now() - at;
+      // The node answered when half the round trip had passed.
+      samples.push({ roundTrip, clockOffset: time / 1000 - at - roundTrip / 2 });
+      if (samples.length > SAMPLES_MAX) samples.shift();
+      return samples.reduce((best, one) => (one.roundTrip <= best.roundTrip ? one : best));
+    },
+  };
 }
