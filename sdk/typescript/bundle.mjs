@@ -8,7 +8,7 @@ import { build } from "esbuild";
 import { minify } from "terser";
 
 /** The most that a client in `json`, and one in `packed`, may take, gzipped. */
-const GZIPPED_MAX = 15_900, GZIPPED_BOTH_MAX = 25_300;
+const GZIPPED_MAX = 16_550, GZIPPED_BOTH_MAX = 25_950;
 
 const here = new URL(".", import.meta.url);
 const served = new URL("../../crates/web/dist/client/", here);

@@ -9,8 +9,8 @@ import { makeTools } from "./tools.js";
 import type { Connection } from "./types.js";
 
 /**
- * A client of one node, which connects at once, and again by itself. Its `connection` is for
- * channels and devices.
+ * A client, which connects at once, and again by itself; also to the nodes of a cluster that have
+ * its rooms. Its `connection`, the first one, is for channels and devices.
  *
  * @example
  * const client = new Client("wss://game.example", { name: "Ann", token });

@@ -1,14 +1,14 @@
 /** Connections, which are restored when they are lost (docs/protocol.md, "Resumption"). */
 
-import { address } from "./address.js";
+import { address, choose, listed } from "./address.js";
 import { toBase64, utf8 } from "./base64.js";
 import { call, Listeners } from "./callbacks.js";
 import { withPacked } from "./codec.js";
 import type { Code } from "./codes.js";
 import { type Format, isLonger } from "./format.js";
 import {
-  backoff, type Core, duration, type Entry, type Inside, LASTING_MS, type MakePart, type Mutable,
-  patient, TOO_MUCH, UNCONFIRMED_LENGTH_MAX,
+  backoff, type Core, duration, type Entry, HOPS_MAX, type Inside, LASTING_MS, type Links,
+  type MakePart, type Mutable, patient, TOO_MUCH, UNCONFIRMED_LENGTH_MAX,
 } from "./links.js";
 import type { Message } from "./messages.js";
 import { Outbox } from "./outbox.js";
@@ -30,7 +30,7 @@ import type {
 /** The messages that arrive exactly once, over however many connections. */
 const COUNTED = [
   "joined", "listed", "schema", "left", "reply", "event", "error",
-  "published", "members", "history", "registered", "command",
+  "published", "members", "history", "registered", "command", "redirect",
 ];
 
 /** Acknowledges them after this many messages, this many characters or bytes, or this long. */
@@ -45,6 +45,9 @@ export const UNREADABLE_IN_A_ROW_MAX = 2;
  * others.
  */
 const ATTEMPT_MS_MAX = 10_000, ATTEMPT_MS = 3000;
+
+/** How long the session at another node is kept without a room. */
+const NODE_IDLE_MS = 10_000;
 
 /** The state of a WebSocket that is open; later ones have larger numbers. */
 const OPEN = 1;
@@ -85,14 +88,31 @@ function expiry(token: Token | undefined): number {
 }
 
 /** A connection in a format, with what it does beside rooms. */
-export function makeConnection(
+export const makeConnection = (
   name: string, on: ConnectionCallbacks, how: ConnectHow, format: Format, makeParts: MakePart[],
-): Core {
+): Core => makeSession(name, on, how, format, makeParts).connection;
+
+/** The session of a client at its first node; or, with `first`, at one that has a room of it. */
+function makeSession(
+  name: string, on: ConnectionCallbacks, how: ConnectHow, format: Format, makeParts: MakePart[],
+  first?: Links, reached?: string,
+): Links {
   const url = address(how.url),
     WebSocket = how.WebSocket ?? globalThis.WebSocket;
   if (!WebSocket) throw new Error("no WebSocket here: pass a class of them as how.WebSocket");
-  const begun = { status: "connecting", roundTrip: null, clockOffset: null, bytes: 0 };
+  const begun = {
+    // What is not about rooms is done at the first node.
+    __proto__: first?.connection,
+    status: "connecting", roundTrip: null, clockOffset: null, bytes: 0,
+  };
   const connection = begun as unknown as Mutable<Core>;
+  // The sessions at other nodes.
+  const others = first?.others ?? new Set<Links>();
+  // How many rooms hold this session.
+  let holds = 0, idleTimer: ReturnType<typeof setTimeout> | undefined;
+  // The address of the present connection, or the attempt at one; the one where the node is
+  // reached, as far as that is known; and how many redirects led here in a row.
+  let at = reached ?? url, own = at, hops = 0;
   const statuses = new Listeners<[Status, string]>();
   const rooms = new Map<number, Inside>(); // by number, once joined
   const exited = new Set<number>(); // left by this client: more may come of them
@@ -222,7 +242,10 @@ export function makeConnection(
     if (connection.status === "ended") return;
     drop();
     wakes.abort();
+    clearTimeout(idleTimer);
     connection.status = "ended";
+    others.delete(links);
+    if (!first) for (const node of others) node.close(code, text);
     forget(code, text);
     schemas.end(code, text);
     for (const inside of resting) inside.end(code, text);
@@ -247,14 +270,17 @@ export function makeConnection(
       // A node that takes the session back and ends at once is not asked ever faster.
       if (took > LASTING_MS || (isResumed && hasProgress)) attempts = 0;
     } else if (!isHidden()) tried += Math.min(took, ATTEMPT_MS_MAX);
-    const left = (how.reconnectTimeoutMs ?? 60_000) - tried;
+    // Of a node that was never reached, the first one may know more.
+    const left = (first && !wasWelcome ? 0 : how.reconnectTimeoutMs ?? 60_000) - tried;
     if (left <= 0) return end(code, wasWelcome ? `${text}; it could not be reached again` : text);
     const kept = grace() && lostAt! + grace() - now();
     // The last attempt within the grace comes shortly before its end.
     const wish = backoff(how, attempts++, kept || 0);
     // There is time for one attempt at least.
     const wait = Math.min(retryAfter + wish, left);
-    retryAfter = 0;
+    retryAfter = hops = 0;
+    // The node's own address comes first, then this and the given one in turn.
+    at = wasConnected || at === url ? own : url;
     if (!isHidden()) tried += wait;
     openTimer = setTimeout(open, wait);
     connection.status = wasWelcome ? "lost" : "connecting";
@@ -297,7 +323,9 @@ export function makeConnection(
   const partLinks = { format, put, post, ask, end, request, answer, next, isReady };
   const parts = makeParts.map((make) => make(connection, partLinks));
   const handlers: Record<string, (message: Message) => void> = {
-    welcome: ({ resume = "", grace_ms: grace, heartbeat_ms, max_message_bytes, resumed }) => {
+    welcome: ({
+      resume = "", grace_ms: grace, heartbeat_ms, max_message_bytes, resumed, addresses = [],
+    }) => {
       const wasLost = lostAt !== null, away = lostAt === null ? 0 : now() - lostAt;
       if (resumed) {
         if (!token || !outbox.confirm(resumed.received))
@@ -314,7 +342,8 @@ export function makeConnection(
       isWelcome = wasWelcome = true;
       hasProgress = false;
       isResumed = resumed !== undefined;
-      tried = 0;
+      tried = hops = 0;
+      own = choose(addresses, at) ?? at;
       lostAt = null;
       began = now();
       connection.status = "connected";
@@ -350,6 +379,15 @@ export function makeConnection(
       if (!entry?.isJoin) return leave(message.room);
       entry.inside!.joined(message);
       if (message.silence_ms) pulse.watch(beat());
+    },
+    redirect: ({ request, addresses = [], reservation = "" }) => {
+      const entry = waiting.get(request), to = choose(addresses, at);
+      if (isWelcome ? entry && !entry.redirect : !token) throw new Error(UNWANTED);
+      if (isWelcome) return entry?.redirect!(addresses, reservation);
+      // The session is at another node.
+      if (!to || ++hops > HOPS_MAX) return lose(`the session is not at ${listed(addresses)}`);
+      at = to;
+      open();
     },
     reply: (message) => answer(message, message.payload),
     listed: (message) => answer(message, message.rooms ?? []),
@@ -453,11 +491,11 @@ export function makeConnection(
     openTimer = undefined;
     let mine: Socket;
     try {
-      mine = socket = new WebSocket(url);
+      mine = socket = new WebSocket(at);
     } catch (error) {
       // For example, a page from https:// may not connect to ws://.
-      const text = `no connection to ${url}: ${(error as Error).message}`;
-      return queueMicrotask(() => end("connection_lost", text));
+      const text = `no connection to ${at}: ${(error as Error).message}`;
+      return queueMicrotask(() => (at === url ? end("connection_lost", text) : lose(text)));
     }
     mine.binaryType = "arraybuffer";
     const share = grace() ? Math.max(grace() / 3, ATTEMPT_MS) : Infinity;
@@ -470,7 +508,7 @@ export function makeConnection(
       const resume = token ? { token, received, rooms: copies } : undefined;
       behind = behindLength = 0;
       const hello = { type: "hello", protocol: 1, name, token: base64(given) };
-      write(format.write({ ...hello, resumable: true, resume }));
+      write(format.write({ ...hello, resumable: true, resume, redirects: true }));
     };
     const take = (token: Token | undefined): void => {
       if (isFresh) validUntil = expiry(token);
@@ -482,7 +520,7 @@ export function makeConnection(
       if (socket === mine) lose(`there is no token: ${error?.message ?? error}`);
     };
     pulse.after(limit, () => {
-      if (isGiven) lose(`${url} does not answer`);
+      if (isGiven) lose(`${at} does not answer`);
       else noToken(`its function gave none within ${Math.round(limit)} ms`);
     });
     const { token: of } = how, isKept = validUntil > Date.now();
@@ -502,7 +540,7 @@ export function makeConnection(
     mine.onmessage = read;
     let cause = "";
     const over = (): void =>
-      lose((isOpen ? "disconnected" : `no connection to ${url}`) + cause);
+      lose((isOpen ? "disconnected" : `no connection to ${at}`) + cause);
     mine.onclose = ({ code, reason } = {} as any) => {
       if (reason || code > 1000 && code !== ABNORMAL)
         cause = `: closed with ${code}${reason && `, ${reason}`}`;
@@ -516,27 +554,46 @@ export function makeConnection(
     };
   };
 
-  connection.join = <T extends RoomTypes>(roomType: string, howRoom: How<T> = {}) => {
-    const progress = (): void => void (hasProgress = true);
-    const forgo = (request: number): void => void waiting.delete(request);
-    const links = {
-      format, put, post, ask, forgo, fail, end, leave, outbox, progress, isReady, rooms, resting,
-      schemas,
-    };
-    const inside = makeRoom(connection, links, roomType, howRoom, how);
-    inside.enter();
-    return inside.room;
+  const close = (code: Code, text: string): void => {
+    put({ type: "goodbye" });
+    end(code, text);
   };
-  connection.list = async ({ roomType, filter, limit, ...how } = {}): Promise<ListedRoom[]> =>
-    request({ type: "list", room_type: roomType, filter, limit }, how);
+  const links: Links = {
+    connection, others, put, post, ask, fail, end, close, leave, outbox, isReady, rooms, resting,
+    schemas,
+    forgo: (request) => void waiting.delete(request),
+    progress: () => void (hasProgress = true),
+    place: () => own,
+    reach: (addresses) => {
+      const to = choose(addresses, at);
+      if (!to) return undefined;
+      const home = first ?? links;
+      for (const node of [home, ...others]) if (node.place() === to) return node;
+      const node = makeSession(name, {}, how, format, [], home, to);
+      others.add(node);
+      return node;
+    },
+    hold: (change) => {
+      holds += change;
+      clearTimeout(idleTimer);
+      const isIdle = first && !holds && connection.status !== "ended";
+      if (isIdle) idleTimer = setTimeout(connection.close, NODE_IDLE_MS);
+    },
+  };
+  if (!first) {
+    connection.join = <T extends RoomTypes>(roomType: string, howRoom: How<T> = {}) => {
+      const inside = makeRoom(links, roomType, howRoom, how);
+      inside.enter();
+      return inside.room;
+    };
+    connection.list = async ({ roomType, filter, limit, ...how } = {}): Promise<ListedRoom[]> =>
+      request({ type: "list", room_type: roomType, filter, limit }, how);
+  }
   connection.onStatus = (listener) => statuses.add(listener);
   connection.ping = () => {
     if (isWelcome) pulse.ping();
   };
-  connection.close = () => {
-    put({ type: "goodbye" });
-    end("left", "disconnected");
-  };
+  connection.close = () => close("left", "disconnected");
   const { signal } = wakes;
   for (const type of ["online", "offline", "pageshow", "visibilitychange"]) {
     globalThis.addEventListener?.(type, wake, { signal });
@@ -549,5 +606,5 @@ export function makeConnection(
   // It will be needed: so it is loaded while the socket opens.
   if (!format.codec) withPacked(() => {}, () => {});
   open();
-  return connection;
+  return links;
 }

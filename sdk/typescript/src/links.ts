@@ -28,6 +28,8 @@ export interface Entry {
   isJoin?: boolean;
   resolve?(answer: any): void;
   reject(code: Code, text: string, retryMs?: number): void;
+  /** The room is at another node. */
+  redirect?(addresses: string[], reservation: string): void;
 }
 
 /** A room, as its connection sees it. */
@@ -61,9 +63,19 @@ export interface Inside {
   replaced?(roomType: string): void;
 }
 
-/** What a connection gives its rooms. */
+/** What a connection gives its rooms: it is the session at one node. */
 export interface Links {
-  format: Format;
+  connection: Mutable<Core>;
+  /** The sessions at other nodes than the first. */
+  others: Set<Links>;
+  /** Where the node is reached. */
+  place(): string;
+  /** The session at a node that has one of these addresses; opened if there is none. */
+  reach(addresses: string[]): Links | undefined;
+  /** A room comes, 1, or goes, -1. A session that a redirect has opened is closed without any. */
+  hold(change: 1 | -1): void;
+  /** Says goodbye, and ends the connection. */
+  close(code: Code, text: string): void;
   /** Sends a message that does not count, if there is a connection. */
   put(message: Message): void;
   /** Sends a message that counts, now or when it can. Returns its count, or 0 if too much waits. */
@@ -89,7 +101,8 @@ export interface Links {
 }
 
 /** What a connection gives its parts. */
-export interface PartLinks extends Pick<Links, "format" | "put" | "post" | "ask" | "end"> {
+export interface PartLinks extends Pick<Links, "put" | "post" | "ask" | "end"> {
+  format: Format;
   /** Sends a request that concerns no room. */
   request(message: Message, how?: Patience): Promise<any>;
   /** Resolves a request with what its answer says. */
@@ -170,6 +183,9 @@ export const UNCONFIRMED_LENGTH_MAX = 2 ** 20;
 
 /** Refusals that pass; what was granted before is asked for again after this time. */
 export const PASSING: Code[] = ["limit", "too_fast", "busy"], RETRY_MS = 1000;
+
+/** The most redirects that are followed in a row. */
+export const HOPS_MAX = 3;
 
 /** The longest that a timer of the platform takes: 24 days. */
 const TIMER_MS_MAX = 2 ** 31 - 1;

@@ -22,8 +22,8 @@ export interface Table {
   byName: Map<string, [kind: number, Field[]]>;
 }
 
-/** Reads tables, whose messages are of the kinds from `kind` on. */
-export function table(kind: number, ...texts: string[]): Table {
+/** Reads tables; before a table, the kind of its first message, if it does not follow the last. */
+export function table(kind: number, ...parts: (number | string)[]): Table {
   const byKind: Table["byKind"] = new Map(), byName: Table["byName"] = new Map();
   const structs: Record<string, Field[]> = {};
   const field = (text: string): Field => {
@@ -31,9 +31,10 @@ export function table(kind: number, ...texts: string[]): Table {
     return { name, of: structs[of] ?? of, isOption: mark === "?", isList: mark === "*" };
   };
   // A line that is indented further continues the one before.
-  for (const line of texts.join("").trim().split(/\n+ {2}(?! )/)) {
+  for (const line of parts.join("\n  ").trim().split(/\s*\n {2}(?! )/)) {
     const [name, ...rest] = line.split(/\s+/), fields = rest.map(field);
     if (name[0] === "{") structs[name] = fields;
+    else if (+name) kind = +name;
     else {
       byKind.set(kind, [name, fields]);
       byName.set(name, [kind++, fields]);

@@ -1,20 +1,21 @@
 /** A room of a connection, and what the connection calls of it. */
 
+import { listed } from "./address.js";
 import { guarded, Listeners } from "./callbacks.js";
 import { type Change, Changes, type Path } from "./changes.js";
 import type { Code } from "./codes.js";
 import { OutOfStep, type OutOfStepReason, PlayfieldError } from "./error.js";
 import { toJson } from "./format.js";
 import {
-  backoff, type Copy, duration, type Exchange, type Inside, LASTING_MS, type Links, type Mutable,
-  patient, type RoomCodec, TOO_MUCH, UNCONFIRMED_LENGTH_MAX,
+  backoff, type Copy, duration, type Exchange, HOPS_MAX, type Inside, LASTING_MS, type Links,
+  type Mutable, patient, type RoomCodec, TOO_MUCH, UNCONFIRMED_LENGTH_MAX,
 } from "./links.js";
 import type { Message } from "./messages.js";
 import { NO_MESSAGE } from "./outbox.js";
 import { now, QUIET_MS } from "./pulse.js";
 import { isOf } from "./schemas.js";
 import type {
-  ConnectHow, Connection, EntryCallbacks, How, Patience, Reason, Room, RoomStatus,
+  ConnectHow, EntryCallbacks, How, Patience, Reason, Room, RoomStatus,
 } from "./types.js";
 
 /**
@@ -28,7 +29,13 @@ const OUTAGES: Code[] = ["connection_lost", "shutting_down", "not_joined", "room
 const OUTAGES_MAX = 30;
 
 /** Refusals of a join that pass, where the client was in the room before. */
-const FULL: Code[] = ["limit", "too_fast", "busy", "timeout", "internal"];
+const FULL: Code[] = ["limit", "too_fast", "busy", "timeout", "internal", "unreachable"];
+
+/** Answers to a reservation that is over. */
+const NO_SEAT: Code[] = ["bad_reservation", "room_not_found"];
+
+/** How often the first node is asked for a room that can't be reached. */
+const TRIES_MAX = 3;
 
 /** The name that stands for events of all names. */
 const ANY = "*";
@@ -54,14 +61,14 @@ function entrance(roomType: string, how: How, options: unknown): Message {
   return { type: "join_or_create", ...made };
 }
 
+/** A room, which is asked for at the node `first`. */
 export function makeRoom(
-  connection: Connection, links: Links, roomType: string, how: How, howLong: ConnectHow,
+  first: Links, roomType: string, how: How, howLong: ConnectHow,
 ): Inside {
-  const {
-    put, post, ask, forgo, fail, end, leave, outbox, progress, isReady, rooms, resting, schemas,
-  } = links;
+  // The session that has the room, or that is asked for it.
+  let links = first;
   const room = {
-    connection,
+    connection: links.connection,
     state: null,
     player: null,
     info: null,
@@ -91,6 +98,9 @@ export function makeRoom(
   // How the next join finds the room, how many stays in a row did not last, and since when this one
   // does.
   let next = how, outages = 0, since = 0, againTimer: ReturnType<typeof setTimeout> | undefined;
+  // How many redirects the last request has followed, how many requests were in vain since the last
+  // stay, and what the node said of this one.
+  let hops = 0, tries = 0, stay: Message | null = null;
   let settle: { resolve(room: Room): void; reject(error: Error): void };
   room.joined = new Promise((resolve, reject) => (settle = { resolve, reject }));
   // `left` says so too.
@@ -122,7 +132,7 @@ export function makeRoom(
               refuse("bad_payload", `the reply can't be read: ${(error as Error).message}`);
             }
           };
-          request = ask(
+          request = links.ask(
             { ...message, room: room.number },
             { inside, resolve: answer, reject: refuse },
           );
@@ -133,7 +143,7 @@ export function makeRoom(
       const giveUp = (): void => {
         if (name === "") return; // It leaves all the same.
         isGivenUp = true;
-        if (request) forgo(request);
+        if (request) links.forgo(request);
       };
       // Who waits to join again is not in the room.
       if (name === "" && room.status === "lost" && room.number === null) {
@@ -154,7 +164,7 @@ export function makeRoom(
     });
   room.send = (message: string, payload?: unknown) =>
     room.number !== null &&
-    post({ type: "send", room: room.number, ...exchange.message(message, payload) }) > 0;
+    links.post({ type: "send", room: room.number, ...exchange.message(message, payload) }) > 0;
   room.request = (message: string, payload?: unknown, how?: Patience) =>
     asks(message, payload, how);
   // Whatever the answer: the stay is over. One who no longer waits for it leaves later.
@@ -164,7 +174,7 @@ export function makeRoom(
         throw error;
       inside.end("left", LEFT);
     });
-  room.close = () => connection.close();
+  room.close = () => first.connection.close();
   room.onState = (listener) => states.add(listener);
   room.onChange = (path: Path, listener: (change: Change<any>) => void) =>
     changes.on(path, listener);
@@ -198,18 +208,18 @@ export function makeRoom(
     faults.call(new OutOfStep(reason, text));
     // After two unreadable snapshots in a row, a third would be the same.
     if (reason === "snapshot" && ++snapshots > 1) {
-      leave(inside.number!);
+      links.leave(inside.number!);
       return inside.end("bad_message", `two snapshots in a row can't be read: ${text}`);
     }
     if (++unusable > UNUSABLE_IN_A_ROW_MAX) {
       const failed = `the server sent ${unusable} messages in a row that this page can't use`;
-      return end("bad_message", `${failed}: ${text}; reload the page`);
+      return links.end("bad_message", `${failed}: ${text}; reload the page`);
     }
     console.warn("playfield: asking for a snapshot:", text);
-    put({ type: "resync", room: inside.number });
+    links.put({ type: "resync", room: inside.number });
   };
   const isAt = (version: number): void => {
-    progress();
+    links.progress();
     const old = room.state;
     Object.assign(room, { version, state: copy.state });
     newest = version;
@@ -262,7 +272,7 @@ export function makeRoom(
     event: ({ sequence, message, payload }) => {
       const missed = sequence - eventsHeard - 1;
       if (!(missed >= 0 && missed <= inside.missing)) {
-        return end("bad_message", `event ${sequence} came after event ${eventsHeard}`);
+        return links.end("bad_message", `event ${sequence} came after event ${eventsHeard}`);
       }
       eventsHeard = sequence;
       inside.missing = 0;
@@ -270,7 +280,7 @@ export function makeRoom(
       try {
         [name, value] = exchange.event(message, payload);
       } catch (error) {
-        return end("bad_message", `an event can't be read: ${(error as Error).message}`);
+        return links.end("bad_message", `an event can't be read: ${(error as Error).message}`);
       }
       if (missed > 0) misses.call(missed);
       const heard = [events.get(name), events.get(ANY)];
@@ -284,12 +294,12 @@ export function makeRoom(
   const enter = (info: Message, codec: RoomCodec): void => {
     const { room: number, player, id, key = null } = info, old = exchange;
     // A room that is new to the session has no messages to rewrite.
-    outbox.rewrite(isTo(number), ({ message, payload }) =>
+    links.outbox.rewrite(isTo(number), ({ message, payload }) =>
       codec.exchange.message(...old.sent!(message, payload)));
     try {
       copy = codec.copy(player);
     } catch (error) {
-      leave(number);
+      links.leave(number);
       return inside.end("bad_message", (error as Error).message);
     }
     ({ exchange } = codec);
@@ -302,6 +312,75 @@ export function makeRoom(
     for (const message of messages) if (!room.left) handlers[message.type](message);
   };
 
+  /** Goes on at another node. */
+  const moves = (to: Links): void => {
+    links.hold(-1);
+    links = to;
+    links.hold(1);
+    room.connection = links.connection;
+  };
+  /** Asks the first node after a while, or on its next connection. */
+  const rests = (wait: number, isNow = true): void => {
+    first.resting.add(inside);
+    clearTimeout(againTimer);
+    if (isNow && first.isReady()) againTimer = setTimeout(inside.enter, wait);
+  };
+  /** Asks the node for a room. */
+  const finds = (which: How): void => {
+    const { id, create, options } = which;
+    const begin = (options: unknown): void => {
+      if (room.left) return;
+      const message = entrance(roomType, which, options);
+      links.ask(message, { isJoin: true, inside, reject: refuse, redirect });
+    };
+    const redirect = (addresses: string[], reservation: string): void => {
+      const to = links.reach(addresses);
+      if (!to || ++hops > HOPS_MAX) {
+        const scheme = links.place().split("/")[0];
+        const why = to
+          ? `${HOPS_MAX} redirects did not lead there`
+          : `a client that is connected by ${scheme} can use no such address`;
+        return inside.end("unreachable", `the room is at ${listed(addresses)}; ${why}`);
+      }
+      moves(to);
+      finds(reservation ? { id: reservation } : which);
+    };
+    const refuse = (code: Code, text: string, retryMs?: number): void => {
+      const isOver = first.connection.status === "ended";
+      // The node can't be reached, or the seat there is over: the first one may know another.
+      const isMissed = code === "connection_lost" || (which !== next && NO_SEAT.includes(code));
+      if (links !== first && isMissed && !isOver) {
+        if (++tries < TRIES_MAX) return rests(backoff(howLong, tries));
+        return inside.end("unreachable", `the room is at ${links.place()}; ${text}`);
+      }
+      // The room that it was in is gone: so it is one as asked for at first.
+      const isGone = code === "room_not_found" && next.id && how.id === undefined;
+      if (!isGone || isOver) return inside.end(code, text, retryMs);
+      const { key } = room;
+      next = how.create && key !== null ? { ...how, key, create: undefined } : how;
+      inside.enter();
+    };
+    const isByType = id === undefined && links.connection.status !== "ended";
+    if (!isByType) begin(options);
+    else if (options === undefined || create === false) {
+      // It will be needed: so it is there before the snapshot.
+      links.schemas.want(roomType, () => {}, () => {});
+      begin(undefined);
+    } else {
+      const use = (codec: RoomCodec): void => {
+        let written;
+        try {
+          written = codec.options(options);
+        } catch (error) {
+          return inside.end("bad_payload", (error as Error).message);
+        }
+        begin(written);
+      };
+      links.schemas.want(roomType, use, refuse);
+    }
+  };
+
+  links.hold(1);
   const inside: Inside = {
     room,
     number: null,
@@ -325,96 +404,68 @@ export function makeRoom(
     refused: (code, text) => refusals.call(code, text),
     enter: () => {
       clearTimeout(againTimer);
-      resting.delete(inside);
-      const { id, create, options } = next;
-      const begin = (options: unknown): void => {
-        if (room.left) return;
-        const message = entrance(roomType, next, options);
-        ask(message, { isJoin: true, inside, reject: refuse });
-      };
-      const refuse = (code: Code, text: string, retryMs?: number): void => {
-        // The room that it was in is gone: so it is one as asked for at first.
-        const isGone = code === "room_not_found" && next.id && how.id === undefined;
-        if (!isGone || connection.status === "ended") return inside.end(code, text, retryMs);
-        const { key } = room;
-        next = how.create && key !== null ? { ...how, key, create: undefined } : how;
-        inside.enter();
-      };
-      const isByType = id === undefined && connection.status !== "ended";
-      if (!isByType) begin(options);
-      else if (options === undefined || create === false) {
-        // It will be needed: so it is there before the snapshot.
-        schemas.want(roomType, () => {}, () => {});
-        begin(undefined);
-      } else {
-        const use = (codec: RoomCodec): void => {
-          let written;
-          try {
-            written = codec.options(options);
-          } catch (error) {
-            return inside.end("bad_payload", (error as Error).message);
-          }
-          begin(written);
-        };
-        schemas.want(roomType, use, inside.end);
-      }
+      first.resting.delete(inside);
+      moves(first);
+      hops = 0;
+      finds(next);
     },
     end: (code, text, retryMs = 0) => {
       if (room.left) return;
-      if (inside.number !== null) rooms.delete(inside.number);
-      inside.number = room.number = held = null;
+      if (inside.number !== null) links.rooms.delete(inside.number);
+      inside.number = room.number = held = stay = null;
       const wasThere = room.player !== null;
       if (since && now() - since > LASTING_MS) outages = 0;
       const isOutage = OUTAGES.includes(code) || (wasThere && FULL.includes(code));
-      if (how.again && isOutage && connection.status !== "ended" && ++outages < OUTAGES_MAX) {
+      const isOver = first.connection.status === "ended";
+      if (how.again && isOutage && !isOver && ++outages < OUTAGES_MAX) {
         if (wasThere) room.version = null;
-        since = 0;
-        fail((entry) => entry.inside === inside && !entry.isJoin, code, text);
-        resting.add(inside);
+        since = tries = 0;
+        links.fail((entry) => entry.inside === inside && !entry.isJoin, code, text);
         const wait = retryMs + (outages > 1 ? backoff(howLong, outages) : 0);
         // A node that shuts down takes no players; the next connection is to one that does.
-        clearTimeout(againTimer);
-        if (isReady() && code !== "shutting_down") againTimer = setTimeout(inside.enter, wait);
+        rests(wait, code !== "shutting_down" || links !== first);
         return stands("lost", code, text);
       }
       room.left = true;
       clearTimeout(againTimer);
-      resting.delete(inside);
+      first.resting.delete(inside);
       for (const { refuse } of early.splice(0)) refuse(code, text);
       settle.reject(new PlayfieldError(code, text));
-      fail((entry) => entry.inside === inside, code, text);
+      links.fail((entry) => entry.inside === inside, code, text);
+      links.hold(-1);
       lefts.call(code, text);
       stands("left", code, text);
       // The callback that left may be one of several for the same patch or event.
       for (const listeners of [states, changes, ...events.values()]) listeners.clear();
     },
     joined: (message) => {
+      stay = message;
       inside.number = message.room;
       ({ epoch } = message);
       next = { id: message.id };
-      newest = unusable = snapshots = eventsHeard = inside.missing = 0;
+      newest = unusable = snapshots = eventsHeard = inside.missing = tries = 0;
       inside.silence = duration(message.silence_ms) || Infinity;
       inside.grace = duration(message.grace_ms) ?? Infinity;
       const { tick_hz: ticks, sync_hz: syncs } = message;
       inside.quiet = ticks && syncs ? Math.max(QUIET_MS, 2000 / syncs) : Infinity;
-      rooms.set(message.room, inside);
+      links.rooms.set(message.room, inside);
       const { room_type: roomType, room: number } = message;
       let { fingerprint } = message;
       held = [];
       const use = (codec: RoomCodec): void => {
-        if (room.left || inside.number !== number) return;
+        if (room.left || stay !== message) return;
         if (!isOf(codec, fingerprint))
-          return end("bad_message", `the schema of ${roomType} is not the one of the room`);
+          return links.end("bad_message", `the schema of ${roomType} is not the one of the room`);
         try {
           enter(message, codec);
         } catch (error) {
-          end("bad_message", `a message can't be used: ${(error as Error).message}`);
+          links.end("bad_message", `a message can't be used: ${(error as Error).message}`);
         }
       };
       const refuse = (code: Code, text: string): void => {
-        if (inside.number === number) {
-          outbox.rewrite(isTo(number), () => NO_MESSAGE);
-          leave(number);
+        if (stay === message) {
+          links.outbox.rewrite(isTo(number), () => NO_MESSAGE);
+          links.leave(number);
         }
         inside.end(code, `the room's schema is not to be had: ${text}`);
       };
@@ -425,13 +476,13 @@ export function makeRoom(
         if (!held) {
           // No message uses the old schema any more.
           room.number = null;
-          return schemas.want(roomType, use, refuse);
+          return links.schemas.want(roomType, use, refuse);
         }
         // No node sends the schema of earlier messages any more. A snapshot follows.
         inside.missing += held.length;
         held = held.filter(({ type }) => type === "left");
       };
-      schemas.want(roomType, use, refuse, fingerprint);
+      links.schemas.want(roomType, use, refuse, fingerprint);
     },
     hears: (message) => {
       if (!held) return handlers[message.type](message);

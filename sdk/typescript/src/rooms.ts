@@ -9,7 +9,7 @@ import { makeConnection } from "./connection.js";
 import { packedBy } from "./formats/packed.js";
 import { type ClientHow, RoomsClient } from "./joining.js";
 import { table } from "./messages.js";
-import { ROOMS_CLIENT, ROOMS_SERVER } from "./tables.js";
+import { NODES_SERVER, ROOMS_CLIENT, ROOMS_SERVER } from "./tables.js";
 import type { RoomsConnection } from "./types.js";
 
 export { type Change, type Path } from "./changes.js";
@@ -25,11 +25,12 @@ export type { Integer64 } from "./reader.js";
 export type * from "./types.js";
 
 const format = /* @__PURE__ */ packedBy(
-  table(0x01, ROOMS_CLIENT), table(0x41, ROOMS_SERVER),
+  table(0x01, ROOMS_CLIENT), table(0x41, ROOMS_SERVER, 0x59, NODES_SERVER),
 );
 
 /**
- * A client of one node, which connects at once, and again by itself.
+ * A client, which connects at once, and again by itself; also to the nodes of a cluster that have
+ * its rooms.
  *
  * @example
  * const client = new Client("wss://game.example", { name: "Ann", token });

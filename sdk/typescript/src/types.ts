@@ -106,6 +106,10 @@ export interface How<T extends RoomTypes = AnyRoom> {
 
 /** A room. All fields are read-only. */
 export interface Room<T extends RoomTypes = AnyRoom, C = Connection> {
+  /**
+   * The connection to the room's node. What it does beside rooms is done over the client's first
+   * connection.
+   */
   readonly connection: C;
   /**
    * The copy of the room's state: plain objects that never change. What did not change from one
@@ -204,7 +208,7 @@ export interface Room<T extends RoomTypes = AnyRoom, C = Connection> {
   onLeft(listener: (code: Code, text: string) => void): () => void;
   /** Leaves the room. The connection stays. A client that gives up leaves the room later. */
   leave(how?: Patience): Promise<void>;
-  /** Closes the connection, and so leaves the room. */
+  /** Closes the client's connections, and so leaves the room. */
   close(): void;
 }
 
@@ -265,10 +269,10 @@ export interface Socket {
 /** How to connect. All are optional. */
 export interface ConnectHow {
   /**
-   * For the node's authenticator. A function is called when there is no token yet, when the node
-   * refused one that it took before, and shortly before the `exp` of a JSON Web Token. If it fails,
-   * or takes longer than an attempt to connect may, the attempt has failed, and the next one, after
-   * a longer wait, calls it again.
+   * For the node's authenticator. A function is called when there is no token for a node yet, when
+   * the node refused one that it took before, and shortly before the `exp` of a JSON Web Token. If
+   * it fails, or takes longer than an attempt to connect may, the attempt has failed, and the next
+   * one, after a longer wait, calls it again.
    */
   token?: Token | (() => Token | Promise<Token>);
   /**

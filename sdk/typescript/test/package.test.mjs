@@ -12,7 +12,7 @@ import { build } from "esbuild";
 
 const here = fileURLToPath(new URL("..", import.meta.url));
 /** The most that a page takes with an entry point of the client, gzipped, and the archive. */
-const GZIPPED_MAX = { playfield: 26_250, "playfield/rooms": 22_250 }, ARCHIVE_MAX = 76 * 1024;
+const GZIPPED_MAX = { playfield: 27_000, "playfield/rooms": 23_000 }, ARCHIVE_MAX = 78 * 1024;
 
 const folder = mkdtempSync(join(tmpdir(), "playfield-")),
   installed = join(folder, "node_modules/playfield");

@@ -148,6 +148,40 @@ test("a component joins again after a new session, and shows no error meanwhile"
   await act(async () => tree.unmount());
 });
 
+test("a component is in a room at another node, and comes back to it", async () => {
+  const client = new Client("ws://node", { format: "json", WebSocket: Socket, backoffMs: 1 });
+  const first = Socket.last.open(), shown = [];
+  const App = () => {
+    const { room, error } = useRoom(client, "lab");
+    const round = useRoomState(room, (state) => state.round);
+    const status = useStatus(room);
+    shown.push(error?.code ?? `${status ?? "none"} ${round ?? ""}`);
+    return shown.at(-1);
+  };
+  let tree;
+  await act(async () => (tree = create(createElement(App))));
+  for (const round of [1, 2]) {
+    while (!first.request("join_or_create")) await new Promise(setImmediate);
+    const { request } = first.sent.findLast(({ type }) => type.startsWith("join"));
+    const addresses = [`ws://n${round}`];
+    await act(async () =>
+      first.says({ type: "redirect", request, addresses, reservation: "seat" }));
+    const other = Socket.last.open();
+    await act(async () => other.joins({ round }));
+    assert.equal(tree.toJSON(), `joined ${round}`);
+    if (round === 2) break;
+    const asked = first.sent.length;
+    await act(async () =>
+      other.says({ type: "left", room: 1, code: "shutting_down", text: "it is" }));
+    assert.equal(tree.toJSON(), "lost 1");
+    while (first.sent.length === asked) await new Promise((done) => setTimeout(done));
+  }
+  assert.deepEqual([...new Set(shown)], ["none ", "joined 1", "lost 1", "joined 2"]);
+  await act(async () => client.close());
+  assert.equal(tree.toJSON(), "left");
+  await act(async () => tree.unmount());
+});
+
 test("a component goes on when a server is upgraded, and shows what is new", async () => {
   const client = new Client("ws://node", { format: "packed", WebSocket: PackedSocket });
   const node = Socket.last.open({ resume: "AA==", grace_ms: 60_000 }), shown = [];

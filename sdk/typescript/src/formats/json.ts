@@ -32,6 +32,7 @@ export const json: Format = {
   },
 };
 
+const isText = (item: unknown): boolean => typeof item === "string";
 const isObject = (item: unknown): boolean => typeof item === "object" && item !== null;
 
 /** Checks what the client relies on. What else a node may not send shows where it is used. */
@@ -46,7 +47,8 @@ function check(message: Message): Message {
     if (name === "room" && !isOption && !Number.isInteger(value)) refuse("names no room");
     if (of === "c" && !isCode(value)) refuse(`has the unknown code ${JSON.stringify(value)}`);
     const list = isList ? (value ?? []) : [];
-    if (!Array.isArray(list) || !list.every(isObject)) refuse(`has an invalid list of ${name}`);
+    const isOne = of === "t" ? isText : isObject;
+    if (!Array.isArray(list) || !list.every(isOne)) refuse(`has an invalid list of ${name}`);
   }
   return message;
 }
