@@ -9,23 +9,24 @@ use std::net::{SocketAddr, ToSocketAddrs};
 use std::sync::Arc;
 
 use crate::Error;
-use crate::session::{Masks, Transport, Url, UrlError};
+use crate::session::{Masks, Reach, Transport, Url, UrlError};
 #[cfg(feature = "tls")]
 use crate::tls::Tls;
 
 /// A parsed URL, for any number of connections to its node.
 #[derive(Debug)]
 pub struct Dialer {
+    pub(crate) url: Url,
     /// Host and port.
     pub(crate) authority: Arc<str>,
     /// The address, unless its name is to be looked up for each connection.
     #[cfg(feature = "poll")]
     pub(crate) address: Option<SocketAddr>,
-    /// The `Host` header and the path of a WebSocket.
-    web_socket: Option<(String, String)>,
     /// Kept so that the next connection resumes the TLS session.
     #[cfg(feature = "tls")]
     pub(crate) tls: Option<Tls>,
+    /// The root certificates that are trusted; none: the system's.
+    roots: Arc<[Vec<u8>]>,
 }
 
 impl Dialer {
@@ -43,27 +44,63 @@ impl Dialer {
     /// # Errors
     /// If a certificate is invalid.
     pub fn to(url: Url, roots: &[Vec<u8>]) -> Result<Self, Error> {
-        #[cfg(not(feature = "tls"))]
-        if url.is_secure {
-            let _ = roots;
-            return Err(Error::usage(format!(
-                "{:?} needs TLS, which is not built in: enable the feature `tls`",
-                url.authority
-            )));
-        }
-        #[cfg(feature = "tls")]
-        let tls = url
-            .is_secure
-            .then(|| Tls::new(url.host(), roots, url.web_socket.is_some()))
-            .transpose()?;
-        Ok(Self {
+        Self::plain(url, roots.into()).secured(
+            #[cfg(feature = "tls")]
+            None,
+        )
+    }
+
+    /// The dialer of another node, by the same root certificates.
+    ///
+    /// # Errors
+    /// If the URL needs TLS, which can't be set up.
+    pub fn another(&self, url: Url) -> Result<Self, Error> {
+        Self::plain(url, Arc::clone(&self.roots)).secured(
+            #[cfg(feature = "tls")]
+            self.tls.as_ref(),
+        )
+    }
+
+    fn plain(url: Url, roots: Arc<[Vec<u8>]>) -> Self {
+        Self {
             #[cfg(feature = "poll")]
             address: url.authority.parse().ok(),
-            authority: url.authority.into(),
-            web_socket: url.web_socket,
+            authority: url.authority.as_str().into(),
+            url,
             #[cfg(feature = "tls")]
-            tls,
-        })
+            tls: None,
+            roots,
+        }
+    }
+
+    /// Sets TLS up if the URL needs it: as it was for another node, or anew.
+    #[cfg(feature = "tls")]
+    fn secured(mut self, other: Option<&Tls>) -> Result<Self, Error> {
+        if self.url.is_secure {
+            let (host, is_web_socket) = (self.url.host(), self.is_web_socket());
+            self.tls = Some(match other {
+                Some(tls) => tls.to(host, is_web_socket)?,
+                None => Tls::new(host, &self.roots, is_web_socket)?,
+            });
+        }
+        Ok(self)
+    }
+
+    #[cfg(not(feature = "tls"))]
+    fn secured(self) -> Result<Self, Error> {
+        if self.url.is_secure {
+            return Err(Error::usage(format!(
+                "{:?} needs TLS, which is not built in: enable the feature `tls`",
+                self.url.authority
+            )));
+        }
+        Ok(self)
+    }
+
+    /// The way in which clients are connected by this.
+    #[must_use]
+    pub fn reach(&self) -> Reach {
+        Reach::by(&self.url, cfg!(feature = "tls"))
     }
 
     /// Looks the node's name up, for all connections. Most nodes listen on IPv4, so that comes first
@@ -80,12 +117,14 @@ impl Dialer {
     }
 
     pub(crate) fn is_web_socket(&self) -> bool {
-        self.web_socket.is_some()
+        self.url.web_socket.is_some()
     }
 
     /// The transport of a new connection, with new random numbers.
     pub(crate) fn transport(&self) -> Result<Transport, Error> {
-        let Some((host, target)) = self.web_socket.clone() else { return Ok(Transport::Native) };
+        let Some((host, target)) = self.url.web_socket.clone() else {
+            return Ok(Transport::Native);
+        };
         let (mut key, mut seed) = ([0; 16], [0; 16]);
         for random in [&mut key, &mut seed] {
             getrandom::fill(random).map_err(|error| {
@@ -131,6 +170,24 @@ mod tests {
                 Transport::WebSocket { host, target, .. } => {
                     assert_eq!(http, Some((&*host, &*target)), "{url}");
                 }
+            }
+        }
+    }
+
+    /// As a client that follows redirects does.
+    #[test]
+    #[cfg(feature = "tls")]
+    fn another_node_is_reached_by_the_same_certificates() {
+        let root = playfield_server::SelfSigned::new(&["node"]).unwrap();
+        for url in ["tcp://node", "tls://node", "wss://node"] {
+            let dialer = Dialer::new(url, &[root.certificate().to_vec()]).unwrap();
+            for (other, alpn) in [("tls://other", None), ("wss://other/x", Some("http/1.1"))] {
+                let other = dialer.another(other.parse().unwrap()).unwrap();
+                assert!(other.authority.starts_with("other:"), "{other:?}");
+                let tls = other.tls.unwrap();
+                assert_eq!(tls.host.to_str(), "other");
+                let names = &tls.config.alpn_protocols;
+                assert_eq!(names.first().map(Vec::as_slice), alpn.map(str::as_bytes));
             }
         }
     }

@@ -41,18 +41,14 @@ impl Tls {
     /// # Errors
     /// If the host can't be named in TLS, or certificates can't be read.
     pub fn new(host: &str, given: &[Vec<u8>], is_web_socket: bool) -> Result<Self, Error> {
-        let host = ServerName::try_from(host.to_owned())
-            .map_err(|error| Error::usage(format!("{host:?} can't be named in TLS: {error}")))?;
+        let host = named(host)?;
         let roots = if given.is_empty() { system_roots()? } else { given_roots(given)? };
         let mut config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
             .with_safe_default_protocol_versions()
             .map_err(|error| Error::usage(format!("TLS can't be set up: {error}")))?
             .with_root_certificates(roots)
             .with_no_client_auth();
-        if is_web_socket {
-            // Native framing has no ALPN name.
-            config.alpn_protocols = vec![b"http/1.1".to_vec()];
-        }
+        config.alpn_protocols = alpn(is_web_socket);
         Ok(Self { config: Arc::new(config), host })
     }
 
@@ -61,10 +57,25 @@ impl Tls {
     /// # Errors
     /// If the host can't be named in TLS.
     pub fn with_config(config: Arc<ClientConfig>, host: &str) -> Result<Self, Error> {
-        let host = ServerName::try_from(host.to_owned())
-            .map_err(|error| Error::usage(format!("{host:?} can't be named in TLS: {error}")))?;
-        Ok(Self { config, host })
+        Ok(Self { config, host: named(host)? })
     }
+
+    /// TLS to another host, by the same certificates.
+    pub(crate) fn to(&self, host: &str, is_web_socket: bool) -> Result<Self, Error> {
+        let mut config = ClientConfig::clone(&self.config);
+        config.alpn_protocols = alpn(is_web_socket);
+        Ok(Self { config: Arc::new(config), host: named(host)? })
+    }
+}
+
+fn named(host: &str) -> Result<ServerName<'static>, Error> {
+    ServerName::try_from(host.to_owned())
+        .map_err(|error| Error::usage(format!("{host:?} can't be named in TLS: {error}")))
+}
+
+/// Native framing has no ALPN name.
+fn alpn(is_web_socket: bool) -> Vec<Vec<u8>> {
+    if is_web_socket { vec![b"http/1.1".to_vec()] } else { Vec::new() }
 }
 
 /// The size limit of the next record of a connection.

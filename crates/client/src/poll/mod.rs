@@ -44,6 +44,7 @@ pub use crate::queue::{Next, Queue, QueueLimits};
 pub use crate::session::NumberMap;
 #[cfg(feature = "tls")]
 pub use crate::tls::Tls;
+pub use mio::Token;
 pub use room::{EventPayload, Room, RoomNews};
 pub use stream::Stream;
 pub use waiter::{Readiness, Registration, Waiter};
@@ -51,7 +52,9 @@ pub use waiter::{Readiness, Registration, Waiter};
 use crate::Error;
 use crate::ending::Fate;
 use crate::limits::{FAREWELL, INPUT_BYTES};
-use crate::session::{ClientConfig, ClientError, Event, Patience, Session, Step, Transport};
+use crate::session::{
+    ClientConfig, ClientError, Event, Patience, Reach, Session, Step, Transport, Url,
+};
 use dialing::Dialing;
 
 /// The most bytes that are read in one turn, before the events in them are polled.
@@ -73,6 +76,9 @@ pub struct Settings {
     pub message_bytes_max: usize,
     /// Says whether the node is asked to keep the session of a lost connection.
     pub is_resumable: bool,
+    /// Says whether the program takes redirects of joins further
+    /// ([`Event::Redirected`]). Those of the session itself are followed then. Default: `false`.
+    pub redirects: bool,
     /// The time limits for connecting, and for restoring a lost connection. A session that is not
     /// resumable is not restored.
     pub patience: Patience,
@@ -89,6 +95,7 @@ impl Default for Settings {
             deflate: false,
             message_bytes_max: 16 << 20,
             is_resumable: true,
+            redirects: false,
             patience: Patience::default(),
             source: None,
         }
@@ -114,6 +121,9 @@ pub struct Buffers {
 /// to the [session](Self::session) at any time, and sent by [`flush`](Self::flush).
 #[derive(Debug)]
 pub struct Connection {
+    /// The node that the program has named.
+    first: Arc<Dialer>,
+    /// The node of the present connection, or of the last.
     dialer: Arc<Dialer>,
     source: Option<IpAddr>,
     registration: Registration,
@@ -152,6 +162,7 @@ impl Connection {
         let fate = Fate::of(&dialer.authority);
         let (limit, asks) = (settings.patience.timeout, settings.asks_for_tokens);
         let mut connection = Self {
+            first: Arc::clone(&dialer),
             dialer,
             source: settings.source,
             registration,
@@ -190,6 +201,26 @@ impl Connection {
     #[must_use]
     pub fn is_connected(&self) -> bool {
         self.session.as_ref().is_some_and(Session::is_welcomed)
+    }
+
+    /// Returns whether the first hello was sent, and is not answered: commands that are given to the
+    /// session follow it.
+    #[must_use]
+    pub fn is_greeting(&self) -> bool {
+        matches!(self.link, Link::Open(_)) && self.session.is_some() && !self.fate.is_welcomed()
+    }
+
+    /// The way of the present connection, or of the last.
+    #[must_use]
+    pub fn reach(&self) -> Reach {
+        self.dialer.reach()
+    }
+
+    /// Returns whether this connection is to the node that has this address, as far as is known.
+    #[must_use]
+    pub fn is_at(&self, url: &Url) -> bool {
+        let is_told = |session: &Session| session.addresses().contains(url);
+        *url == self.dialer.url || self.session.as_ref().is_some_and(is_told)
     }
 
     /// Returns whether nothing more happens.
@@ -312,9 +343,26 @@ impl Connection {
             Step::Token(limit) => self.ask_for_token(limit),
             Step::Dial(limit) => {
                 self.fate.begin_attempt();
-                self.dial(limit);
-                self.flush(buffers);
+                let url = session.dial_to().cloned();
+                match self.dialer_of(url) {
+                    Ok(dialer) => {
+                        self.fate.authority = Arc::clone(&dialer.authority);
+                        self.dialer = dialer;
+                        self.dial(limit);
+                        self.flush(buffers);
+                    }
+                    Err(error) => self.failed(error),
+                }
             }
+        }
+    }
+
+    /// The dialer of a node. `None`: the one that the program has named.
+    fn dialer_of(&self, url: Option<Url>) -> Result<Arc<Dialer>, Error> {
+        match url {
+            None => Ok(Arc::clone(&self.first)),
+            Some(url) if url == self.dialer.url => Ok(Arc::clone(&self.dialer)),
+            Some(url) => self.first.another(url).map(Arc::new),
         }
     }
 
@@ -471,7 +519,8 @@ impl Connection {
         if let Some(session) = &mut self.session {
             session.reconnect(transport)?;
         } else if let Some(settings) = self.settings.take() {
-            self.session = Some(Session::new(config(*settings, transport))?);
+            let reach = settings.redirects.then(|| self.reach());
+            self.session = Some(Session::new(config(*settings, reach, transport))?);
         }
         Ok(stream)
     }
@@ -493,7 +542,7 @@ impl Connection {
     }
 }
 
-fn config(settings: Settings, transport: Transport) -> ClientConfig {
+fn config(settings: Settings, redirects: Option<Reach>, transport: Transport) -> ClientConfig {
     let mut seed = [0; 16];
     // Without random numbers the waits are only less random.
     let _ = getrandom::fill(&mut seed);
@@ -505,6 +554,7 @@ fn config(settings: Settings, transport: Transport) -> ClientConfig {
         resumable: settings.is_resumable && !settings.patience.reconnect_timeout.is_zero(),
         patience: settings.patience,
         renews_token: settings.asks_for_tokens,
+        redirects,
         seed,
         ..ClientConfig::new(transport)
     }

@@ -16,13 +16,16 @@ const WAKER: Token = Token(0);
 const SOCKET: Token = Token(1);
 
 /// The side of a [`Connection`](super::Connection) that waits. It is apart from the connection so
-/// that other threads can use that meanwhile. A program with many connections waits for all of them
-/// by a loop of its own: [`Registration::new`].
+/// that other threads can use that meanwhile. A program with a few more waits for them with it, by
+/// [other tokens](Registration::with_token); one with many waits by a loop of its own:
+/// [`Registration::new`].
 #[derive(Debug)]
 pub struct Waiter {
     poll: Poll,
     events: Events,
     asleep: Asleep,
+    /// The news of other sockets.
+    others: Vec<(Token, Readiness)>,
 }
 
 /// A connection's place in a loop: that of a [`Waiter`], or the program's own.
@@ -44,7 +47,7 @@ impl Registration {
         Ok(Self { shared: Arc::new((registry.try_clone()?, waker)), token })
     }
 
-    /// Another place in the same loop.
+    /// Another place in the same loop. A [`Waiter`] has 0 and 1 for its own.
     #[must_use]
     pub fn with_token(&self, token: Token) -> Self {
         Self { shared: Arc::clone(&self.shared), token }
@@ -86,6 +89,17 @@ impl Readiness {
         let has_ended = event.is_read_closed() || event.is_error();
         Self { is_readable: event.is_readable() || has_ended, has_ended, ..Self::at(now) }
     }
+
+    /// The news of another socket in the same wait, if it has any among [others](Waiter::others).
+    #[must_use]
+    pub fn of_other(self, token: Token, others: &[(Token, Self)]) -> Self {
+        let mut found = Self { is_readable: false, has_ended: false, ..self };
+        for (_, news) in others.iter().filter(|(of, _)| *of == token) {
+            found.is_readable |= news.is_readable;
+            found.has_ended |= news.has_ended;
+        }
+        found
+    }
 }
 
 impl Waiter {
@@ -97,7 +111,7 @@ impl Waiter {
         let poll = Poll::new()?;
         let registration = Registration::new(poll.registry(), WAKER, SOCKET)?;
         let (events, asleep) = (Events::with_capacity(8), Asleep::new());
-        Ok((Self { poll, events, asleep }, registration))
+        Ok((Self { poll, events, asleep, others: Vec::new() }, registration))
     }
 
     /// Waits for the socket, for a wake, or until a time; `None` waits for as long as it takes. Hand
@@ -116,11 +130,22 @@ impl Waiter {
         let now = Instant::now();
         let has_slept = self.asleep.has_been_at(now, SystemTime::now());
         let mut readiness = Readiness { has_slept, ..Readiness::at(now) };
-        for event in self.events.iter().filter(|event| event.token() == SOCKET) {
+        for event in &self.events {
             let news = Readiness::of(event, now);
-            readiness.is_readable |= news.is_readable;
-            readiness.has_ended |= news.has_ended;
+            match event.token() {
+                SOCKET => {
+                    readiness.is_readable |= news.is_readable;
+                    readiness.has_ended |= news.has_ended;
+                }
+                WAKER => {}
+                other => self.others.push((other, news)),
+            }
         }
         Ok(readiness)
+    }
+
+    /// Takes the news of sockets with other tokens, of all waits since the last call.
+    pub fn others(&mut self) -> Vec<(Token, Readiness)> {
+        std::mem::take(&mut self.others)
     }
 }
