@@ -97,15 +97,19 @@ typedef enum pf_event_kind {
     PF_EVENT_KIND_NONE = 0,
     // The connection is there.
     PF_EVENT_KIND_CONNECTED = 1,
-    // The connection was lost, `text` says why. The client connects again by itself.
+    // The connection was lost, `text` says why. The client connects again by itself. This event and
+    // the others about a connection name its node in `name`, if a join was redirected to it; the
+    // name of the node that the program has connected to is empty.
     PF_EVENT_KIND_LOST = 2,
     // An attempt to connect again failed; another follows.
     PF_EVENT_KIND_ATTEMPT_FAILED = 3,
     // The connection is restored, and the session continues. `number` is how long it was lost, in
     // milliseconds.
     PF_EVENT_KIND_RESUMED = 4,
-    // The connection is restored, but the node no longer had the session: all rooms have ended.
-    // `number` is how many sends the node has not confirmed.
+    // The connection is restored, but the node no longer had the session: all rooms there have
+    // ended. `number` is how many sends the node has not confirmed. If the connection to another
+    // node has ended, `code` and `text` say why; the next join that is redirected there makes
+    // another.
     PF_EVENT_KIND_NEW_SESSION = 5,
     // The connection has ended, or could not be made: `code` and `text` say why. The last event:
     // requests are answered before it, and rooms have ended. Requests that are made later fail.
@@ -225,6 +229,9 @@ typedef enum pf_option {
     // The most bytes of events of a room, of a channel, or of commands to a device that wait,
     // however few they are, if that is more than `PF_OPTION_EVENT_BYTES_MAX`. Default: 64 MiB.
     PF_OPTION_QUEUE_BYTES_MAX = 20,
+    // How long the connection to another node of a cluster stays open after the last room there is
+    // gone, in milliseconds. Default: 10,000.
+    PF_OPTION_NODE_IDLE_MS = 21,
 } pf_option;
 
 // A client. Any thread may use it; `pf_client_next` is for one at a time.
@@ -339,7 +346,7 @@ typedef struct pf_statistics {
     uint64_t waiting;
     // Rooms that the program holds.
     uint64_t rooms;
-    // Whether the connection is there: not lost, and not at its end.
+    // Whether the connection to the first node is there: not lost, and not at its end.
     bool is_connected;
 } pf_statistics;
 
@@ -369,6 +376,9 @@ typedef struct pf_room_info {
     struct pf_text room_type;
     // The room's key or code; empty if it has none. Valid until the room is freed.
     struct pf_text key;
+    // The address of the room's node; empty if it is the one that the client has connected to.
+    // Valid until the room is freed.
+    struct pf_text node;
 } pf_room_info;
 
 // A tree of your own, made by `pf_json_parse`. Free it with `pf_tree_free`.
@@ -504,8 +514,8 @@ enum pf_code pf_client_cork(struct pf_client client, bool is_corked);
 // `token` points to bytes.
 enum pf_code pf_client_give_token(struct pf_client client, uint64_t request, struct pf_text token);
 
-// Says goodbye. What was sent before is delivered. `PF_EVENT_KIND_ENDED` follows, within 5
-// seconds.
+// Says goodbye, to all nodes. What was sent before is delivered. `PF_EVENT_KIND_ENDED` follows,
+// within 5 seconds.
 enum pf_code pf_client_close(struct pf_client client);
 
 // Frees a client, with its rooms and channels, from any thread. If it is connected, it says
@@ -528,11 +538,14 @@ enum pf_code pf_client_statistics(struct pf_client client, struct pf_statistics 
 enum pf_code pf_shut_down(void);
 
 // Enters an existing room, by its id, or with a reservation or a ticket for it. Like all that
-// enter rooms, it is answered by `PF_EVENT_KIND_JOINED`, whose `room` is to be freed.
+// enter rooms, it is answered by `PF_EVENT_KIND_JOINED`, whose `room` is to be freed. If the room is
+// at another node of a cluster, the client connects to that node too.
 //
 // # Safety
 // `room_id` points to text, `request` to a place.
-enum pf_code pf_client_join(struct pf_client client, struct pf_text room_id, uint64_t *request);
+enum pf_code pf_client_join(struct pf_client client,
+                            struct pf_text room_id,
+                            uint64_t *request);
 
 // Enters the room of a type that has this key or code.
 //

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use playfield_client::poll::{Connection, Dialer, Readiness, Registration, Waiter};
+use playfield_client::poll::{Connection, Dialer, Readiness, Registration, Token, Waiter};
 use playfield_client::session::Url;
 
 use crate::channel::ChannelCell;
@@ -13,10 +13,12 @@ use crate::device::DeviceCell;
 use crate::event::{PfEvent, PfEventKind, Report};
 use crate::failure::{Failure, Outcome, PfCode, call};
 use crate::handle::{self, Object};
+use crate::joins::Ways;
+use crate::node::{Link, Node};
 use crate::room::RoomCell;
 use crate::runtime::{self, Farewell};
 use crate::settings::Settings;
-use crate::state::{Link, News, PackedReply, State};
+use crate::state::{News, PackedReply, State};
 use crate::text::{PfText, place, places};
 use crate::value::{PfValue, Tree};
 
@@ -90,14 +92,14 @@ pub struct PfStatistics {
     pub waiting: u64,
     /// Rooms that the program holds.
     pub rooms: u64,
-    /// Whether the connection is there: not lost, and not at its end.
+    /// Whether the connection to the first node is there: not lost, and not at its end.
     pub is_connected: bool,
 }
 
 /// A client in the table of handles.
 pub(crate) struct ClientCell {
     state: Mutex<State>,
-    /// Of the thread that is in `pf_client_next`; the connection's end of the goodbye takes it.
+    /// Of the thread that is in `pf_client_next`; the connections' end of the goodbye takes it.
     waiter: Mutex<Option<Waiter>>,
     registration: Registration,
     /// The events that `pf_client_next` returned last, which their pointers refer to.
@@ -203,6 +205,10 @@ impl ClientCell {
         lock(&self.state)
     }
 
+    pub(crate) fn registration(&self) -> &Registration {
+        &self.registration
+    }
+
     pub(crate) fn is_freed(&self) -> bool {
         self.is_freed.load(Ordering::Acquire)
     }
@@ -220,21 +226,23 @@ impl ClientCell {
         if !self.is_waiting.load(Ordering::Relaxed) {
             return;
         }
-        let is_due = match &state.link {
-            Link::Open(connection) => connection.due_at().is_some_and(|at| at < state.waits_until),
-            Link::Setup(_) | Link::Over => false,
-        };
+        let is_due = state.due_at().is_some_and(|at| at < state.waits_until);
         if is_due || !state.news.is_empty() {
             self.registration.wake();
         }
     }
 
-    /// Serves the connection. Returns when that was.
-    fn serve(self: &Arc<Self>, state: &mut State, readiness: Readiness) -> Instant {
+    /// Serves the connections. Returns when that was.
+    fn serve(
+        self: &Arc<Self>,
+        state: &mut State,
+        readiness: Readiness,
+        others: &[(Token, Readiness)],
+    ) -> Instant {
         let now = Instant::now();
         let served = u64::try_from((now - self.began).as_millis()).unwrap_or(u64::MAX);
         self.served_ms.store(served, Ordering::Relaxed);
-        state.drive(self, Some(readiness));
+        state.drive(self, Some(readiness), others);
         now
     }
 
@@ -246,14 +254,13 @@ impl ClientCell {
         }
         // If it is locked, somebody is here.
         let Ok(mut waiter) = self.waiter.try_lock() else { return };
-        let Some(Ok(readiness)) = waiter.as_mut().map(|waiter| waiter.wait(Some(Instant::now())))
-        else {
-            return;
-        };
+        let Some(waiter) = &mut *waiter else { return };
+        let Ok(readiness) = waiter.wait(Some(Instant::now())) else { return };
+        let others = waiter.others();
         let state = &mut *self.lock();
         // The node must have its answers, also while the program holds back what it sends.
         let is_corked = std::mem::take(&mut state.is_corked);
-        self.serve(state, readiness);
+        self.serve(state, readiness, &others);
         state.is_corked = is_corked;
     }
 
@@ -289,10 +296,7 @@ impl ClientCell {
             let until = *until.get_or_insert_with(|| {
                 now.checked_add(timeout).unwrap_or_else(|| now + Duration::from_secs(1 << 30))
             });
-            let due_at = match &state.link {
-                Link::Open(connection) => connection.due_at(),
-                Link::Setup(_) | Link::Over => None,
-            };
+            let due_at = state.due_at();
             let wait_until = due_at.map_or(until, |due_at| due_at.min(until));
             // The events before were all that there was a moment ago.
             let is_fresh = state.looked_at.take().is_some_and(|at| now < at + FRESH);
@@ -304,22 +308,24 @@ impl ClientCell {
             self.is_waiting.store(true, Ordering::Relaxed);
             drop(state);
             let readiness = match &mut *lock(&self.waiter) {
-                Some(waiter) => waiter.wait(Some(wait_until)),
-                None => Ok(Readiness::at(Instant::now())),
+                Some(waiter) => {
+                    waiter.wait(Some(wait_until)).map(|readiness| (readiness, waiter.others()))
+                }
+                None => Ok((Readiness::at(Instant::now()), Vec::new())),
             };
             self.is_waiting.store(false, Ordering::Relaxed);
             let failed =
                 |error| Failure::new(PfCode::Failed, format!("the system can't wait: {error}"));
-            let readiness = readiness.map_err(failed)?;
+            let (readiness, others) = readiness.map_err(failed)?;
             let state = &mut *self.lock();
-            state.looked_at = Some(self.serve(state, readiness));
+            state.looked_at = Some(self.serve(state, readiness, &others));
         }
     }
 
     /// Lets go what is held back.
     fn uncork(&self, state: &mut State) {
         if std::mem::take(&mut state.is_corked) {
-            state.flush();
+            state.flush_all();
         }
     }
 
@@ -376,7 +382,8 @@ impl ClientCell {
             let _ = handle::remove::<DeviceCell>(handle);
         }
         state.news.clear();
-        let link = std::mem::replace(&mut state.link, Link::Over);
+        let link = std::mem::replace(&mut state.node.link, Link::Over);
+        let others = std::mem::take(&mut state.others);
         let mut buffers = std::mem::take(&mut state.buffers);
         drop(state);
         lock(&self.current).clear();
@@ -384,8 +391,11 @@ impl ClientCell {
             // Whoever waited with it has returned, or is about to.
             let waiter = lock(&self.waiter).take();
             connection.close(&mut buffers);
-            if let Some(waiter) = waiter.filter(|_| !connection.is_over()) {
-                runtime::see_off(Farewell { connection, waiter, buffers });
+            let mut others: Vec<_> = others.into_iter().filter_map(Node::into_connection).collect();
+            others.iter_mut().for_each(|(connection, _)| connection.close(&mut buffers));
+            let farewell = |waiter| Farewell { connection, others, waiter, buffers };
+            if let Some(farewell) = waiter.map(farewell).filter(|farewell| !farewell.is_over()) {
+                runtime::see_off(farewell);
             }
         }
     }
@@ -433,8 +443,8 @@ pub extern "C" fn pf_client_connect(client: PfClient) -> PfCode {
         if cell.is_freed() {
             return Err(Failure::new(PfCode::Freed, "the client was freed meanwhile"));
         }
-        let settings = match &state.link {
-            Link::Setup(settings) => (**settings).clone(),
+        let settings = match &state.node.link {
+            Link::Setup(settings) => settings.clone(),
             Link::Over => {
                 let text = "the client was closed; make another";
                 return Err(Failure::new(PfCode::Usage, text));
@@ -447,15 +457,17 @@ pub extern "C" fn pf_client_connect(client: PfClient) -> PfCode {
         match Dialer::new(&settings.url, &settings.root_certificates) {
             Ok(dialer) => {
                 let registration = cell.registration.clone();
-                let connection = Connection::open(Arc::new(dialer), settings.connect, registration);
-                state.link = Link::Open(Box::new(connection));
+                let (dialer, connect) = (Arc::new(dialer), settings.connect.clone());
+                let connection = Connection::open(Arc::clone(&dialer), connect, registration);
+                state.node.link = Link::Open(Box::new(connection));
+                state.ways = Some(Ways::new(settings, dialer));
             }
             Err(error) => {
-                state.link = Link::Over;
+                state.node.link = Link::Over;
                 state.report(Report::new(PfEventKind::Ended).because(error));
             }
         }
-        state.drive(&cell, None);
+        state.drive(&cell, None, &[]);
         // Another thread that waits must look at the socket.
         cell.registration.wake();
         Ok(())
@@ -554,7 +566,7 @@ pub extern "C" fn pf_client_cork(client: PfClient, is_corked: bool) -> PfCode {
         let cell = handle::find::<ClientCell>(client.id)?;
         let mut state = cell.lock();
         state.is_corked = is_corked;
-        state.flush();
+        state.flush_all();
         Ok(())
     })
 }
@@ -574,49 +586,39 @@ pub unsafe extern "C" fn pf_client_give_token(
         let token = unsafe { token.bytes("the token") }?;
         let cell = handle::find::<ClientCell>(client.id)?;
         let mut state = cell.lock();
-        let is_wanted = request != 0 && state.token_request == request;
-        let is_given = match &mut state.link {
-            Link::Open(connection) if is_wanted => connection.give_token(token.to_vec()),
-            _ => false,
-        };
-        if !is_given {
+        if request == 0 || !state.nodes().any(|node| node.takes_token(request, token)) {
             let text = format!("no token is wanted by the request {request}, or no longer");
             return Err(Failure::new(PfCode::Usage, text));
         }
-        state.token_request = 0;
-        state.drive(&cell, None);
+        state.drive(&cell, None, &[]);
         cell.registration.wake();
         Ok(())
     })
 }
 
-/// Says goodbye. What was sent before is delivered. `PF_EVENT_KIND_ENDED` follows, within 5
-/// seconds.
+/// Says goodbye, to all nodes. What was sent before is delivered. `PF_EVENT_KIND_ENDED` follows,
+/// within 5 seconds.
 #[unsafe(no_mangle)]
 pub extern "C" fn pf_client_close(client: PfClient) -> PfCode {
     call(|| {
         let cell = handle::find::<ClientCell>(client.id)?;
         let mut state = cell.lock();
         let early = |text| Failure::new(PfCode::Closed, text);
-        match &state.link {
+        match &state.node.link {
             Link::Setup(_) => {
-                state.link = Link::Over;
+                state.node.link = Link::Over;
                 let failure = early("this client was closed before it was connected");
                 state.report(Report::new(PfEventKind::Ended).because(failure));
             }
-            Link::Open(_) if !state.is_welcomed && state.ended.is_none() => {
-                state.link = Link::Over;
+            Link::Open(_) if !state.node.is_welcomed && state.ended.is_none() => {
+                state.node.link = Link::Over;
                 let failure = early("this client closed the connection while it was connecting");
                 state.report(Report::new(PfEventKind::Ended).because(failure));
             }
-            Link::Open(connection) if state.ended.is_none() => {
-                // Commands that wait are not carried out if the connection is lost.
-                if !connection.is_connected() {
-                    state.waiting.clear();
-                }
-                state.is_closing = true;
+            Link::Open(_) if state.ended.is_none() => {
+                state.leave();
                 state.is_corked = false;
-                state.drive(&cell, None);
+                state.drive(&cell, None, &[]);
             }
             Link::Open(_) | Link::Over => {}
         }
@@ -648,8 +650,8 @@ pub unsafe extern "C" fn pf_client_statistics(client: PfClient, out: *mut PfStat
         let state = cell.lock();
         let mut found = state.counts;
         let us = |time: Duration| u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
-        if let Link::Open(connection) = &state.link {
-            found.is_connected = state.is_welcomed && connection.is_connected();
+        if let Link::Open(connection) = &state.node.link {
+            found.is_connected = state.node.is_welcomed && connection.is_connected();
             if let Some((round_trip, node_time)) = connection.clock() {
                 (found.round_trip_us, found.node_time_us) = (us(round_trip), us(node_time));
             }

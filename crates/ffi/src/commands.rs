@@ -1,16 +1,16 @@
 //! Commands to the node: entering rooms, and asking about them.
 
 use playfield_client::Creation;
-use playfield_client::poll::Room;
-use playfield_client::session::{Build, CommandError, Session, Target};
+use playfield_client::session::{CommandError, Session, Target};
 use playfield_wire::server::RoomInfo;
 use serde_json::{Map, Value, json};
 
 use crate::client::{ClientCell, PfClient};
 use crate::failure::{Failure, Outcome, PfCode, call};
 use crate::handle;
+use crate::node::Link;
 use crate::room::message;
-use crate::state::{Given, Link, What};
+use crate::state::{Given, What};
 use crate::text::{PfText, place};
 
 /// A room that is created is neither listed nor entered by `pf_client_join_or_create`.
@@ -25,13 +25,7 @@ pub const PF_CREATE_CODE: u32 = 2;
 unsafe fn enter(client: PfClient, request: *mut u64, target: Target) -> Outcome {
     // SAFETY: the caller promises it.
     let out = unsafe { place(request, "the place for the request") }?;
-    *out = handle::find::<ClientCell>(client.id)?.act(|state| {
-        let room = Room::new(state.kept);
-        let copy = room.copy();
-        state.ask(None, What::Enter(Box::new(room)), |session: &mut Session| {
-            session.enter(target, Build::Any, copy).map(Given::Request)
-        })
-    })?;
+    *out = handle::find::<ClientCell>(client.id)?.act(|state| state.join(target))?;
     Ok(())
 }
 
@@ -41,7 +35,8 @@ pub(crate) fn options(json: &[u8]) -> Outcome<Option<Value>> {
 }
 
 /// Enters an existing room, by its id, or with a reservation or a ticket for it. Like all that
-/// enter rooms, it is answered by `PF_EVENT_KIND_JOINED`, whose `room` is to be freed.
+/// enter rooms, it is answered by `PF_EVENT_KIND_JOINED`, whose `room` is to be freed. If the room is
+/// at another node of a cluster, the client connects to that node too.
 ///
 /// # Safety
 /// `room_id` points to text, `request` to a place.
@@ -254,9 +249,12 @@ pub extern "C" fn pf_client_suspect(client: PfClient) -> PfCode {
     call(|| {
         handle::find::<ClientCell>(client.id)?.act(|state| {
             state.check_connected()?;
-            if let Link::Open(connection) = &mut state.link {
-                connection.suspect();
-                connection.flush(&mut state.buffers);
+            let others = state.others.iter_mut();
+            for node in std::iter::once(&mut state.node).chain(others) {
+                if let Link::Open(connection) = &mut node.link {
+                    connection.suspect();
+                    connection.flush(&mut state.buffers);
+                }
             }
             Ok(())
         })

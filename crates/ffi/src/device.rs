@@ -314,7 +314,7 @@ fn answer(
 ) -> Outcome {
     let place = Place { session, number: RoomNumber(0) };
     client.act(|state| {
-        if state.session != session {
+        if state.node.session != session {
             return state.check_connected();
         }
         state.tell(Some(place), Sender::Answer, move |session: &mut Session| {

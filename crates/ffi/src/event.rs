@@ -16,15 +16,19 @@ pub enum PfEventKind {
     None = 0,
     /// The connection is there.
     Connected = 1,
-    /// The connection was lost, `text` says why. The client connects again by itself.
+    /// The connection was lost, `text` says why. The client connects again by itself. This event and
+    /// the others about a connection name its node in `name`, if a join was redirected to it; the
+    /// name of the node that the program has connected to is empty.
     Lost = 2,
     /// An attempt to connect again failed; another follows.
     AttemptFailed = 3,
     /// The connection is restored, and the session continues. `number` is how long it was lost, in
     /// milliseconds.
     Resumed = 4,
-    /// The connection is restored, but the node no longer had the session: all rooms have ended.
-    /// `number` is how many sends the node has not confirmed.
+    /// The connection is restored, but the node no longer had the session: all rooms there have
+    /// ended. `number` is how many sends the node has not confirmed. If the connection to another
+    /// node has ended, `code` and `text` say why; the next join that is redirected there makes
+    /// another.
     NewSession = 5,
     /// The connection has ended, or could not be made: `code` and `text` say why. The last event:
     /// requests are answered before it, and rooms have ended. Requests that are made later fail.

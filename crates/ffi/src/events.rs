@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use playfield_client::poll::Readiness;
+use playfield_client::poll::{Readiness, Token};
 use playfield_client::session::{Event, Failure as Failed, Subscribed, SubscriptionNumber};
 use playfield_client::{Error, RequestNumber, RoomNumber};
 use playfield_wire::schema::RoomSchema;
@@ -16,32 +16,78 @@ use crate::commands::room_info;
 use crate::device::DeviceCell;
 use crate::event::{PfEventKind, Report};
 use crate::failure::{Failure, PfCode};
+use crate::node::Link;
 use crate::room::RoomCell;
-use crate::state::{Asked, Link, News, PackedReply, Seat, Sender, State, What};
+use crate::state::{Asked, News, PackedReply, Seat, Sender, State, What};
 use crate::text::milliseconds;
 
 impl State {
-    /// Takes what the connection has, and gives it what waits, until there is nothing more to do.
-    pub(crate) fn drive(&mut self, client: &Arc<ClientCell>, readiness: Option<Readiness>) {
-        if let (Link::Open(connection), Some(readiness)) = (&mut self.link, readiness) {
+    /// Takes what the connections have, and gives them what waits, until there is nothing more to
+    /// do. `others` is the news of the sockets to other nodes.
+    pub(crate) fn drive(
+        &mut self,
+        client: &Arc<ClientCell>,
+        readiness: Option<Readiness>,
+        others: &[(Token, Readiness)],
+    ) {
+        self.drive_node(client, readiness);
+        if !self.steps.is_empty() || !self.others.is_empty() {
+            self.drive_others(client, readiness, others);
+        }
+    }
+
+    /// The same for the other nodes.
+    #[cold]
+    fn drive_others(
+        &mut self,
+        client: &Arc<ClientCell>,
+        readiness: Option<Readiness>,
+        others: &[(Token, Readiness)],
+    ) {
+        let mut readiness = readiness;
+        loop {
+            self.follow(client);
+            for other in 0..self.others.len() {
+                let token =
+                    self.others[other].elsewhere.as_deref().map(|elsewhere| elsewhere.token);
+                let news = readiness.zip(token).map(|(news, token)| news.of_other(token, others));
+                self.at(other, |state| state.drive_node(client, news));
+            }
+            readiness = None;
+            self.leave_unused(Instant::now());
+            if self.steps.is_empty() {
+                break;
+            }
+        }
+        if self.others.is_empty()
+            && let Some(last) = self.last.take()
+        {
+            self.report(last);
+        }
+    }
+
+    /// Takes what the connection to the present node has.
+    fn drive_node(&mut self, client: &Arc<ClientCell>, readiness: Option<Readiness>) {
+        if let (Link::Open(connection), Some(readiness)) = (&mut self.node.link, readiness) {
             connection.pump(readiness, &mut self.buffers);
         }
         loop {
             // It is apart while its events, which borrow from it, change the rest.
-            let Link::Open(mut connection) = std::mem::replace(&mut self.link, Link::Over) else {
+            let Link::Open(mut connection) = std::mem::replace(&mut self.node.link, Link::Over)
+            else {
                 return;
             };
             while let Some((event, why)) = connection.poll_event() {
                 self.take(client, event, why);
             }
             if connection.takes_token() {
-                self.token_request = self.next_request();
-                let request = self.token_request;
-                self.report(Report { request, ..Report::new(PfEventKind::TokenWanted) });
+                self.node.token_request = self.next_request();
+                let request = self.node.token_request;
+                self.report(Report { request, ..self.node.report(PfEventKind::TokenWanted) });
             }
-            self.link = Link::Open(connection);
+            self.node.link = Link::Open(connection);
             self.go_on();
-            let Link::Open(connection) = &mut self.link else { return };
+            let Link::Open(connection) = &mut self.node.link else { return };
             if !self.is_corked {
                 connection.settle(&mut self.buffers);
             }
@@ -60,14 +106,15 @@ impl State {
                 self.channel_news(subscription, |cell| cell.publication(&publication));
             }
             Event::Joined(joined) => self.joined(joined),
+            Event::Redirected(redirect) => self.redirected(&redirect),
             Event::Entered { room, translation } => {
-                if let Some(seat) = self.seats.get(&room) {
+                if let Some(seat) = self.node.seats.get(&room) {
                     seat.room.entered(&translation);
                     self.entered(client, room);
                 }
             }
             Event::Unusable { room, why } => {
-                if let Some(seat) = self.seats.remove(&room) {
+                if let Some(seat) = self.node.seats.remove(&room) {
                     let error = seat.room.unusable(why);
                     self.left_room(seat, error);
                 }
@@ -77,13 +124,14 @@ impl State {
                 // These fail in `closed`, which knows how the connection ended.
             }
             Event::Failed { request, failure } => {
-                if let Some(asked) = self.asked.remove(&request) {
+                let asked = self.node.asked.remove(&request);
+                if let Some(asked) = asked.and_then(|asked| self.goes_on(asked, &failure)) {
                     self.refused(Some(asked), Sender::Nobody, Error::from(&failure));
                 }
             }
             Event::Error(error) => self.refusal(&error),
             Event::Missed { room, events } => {
-                if let Some(seat) = self.seats.get(&room) {
+                if let Some(seat) = self.node.seats.get(&room) {
                     seat.room.put_lost(events);
                     self.put_room(room);
                 }
@@ -100,7 +148,7 @@ impl State {
             Event::Members(members) => self.value(members.request, || channel::members(&members)),
             Event::History(history) => self.value(history.request, || channel::history(&history)),
             Event::Pong { nonce, round_trip } => {
-                if let Some(request) = self.pings.remove(&nonce) {
+                if let Some(request) = self.node.pings.remove(&nonce) {
                     let us = u64::try_from(round_trip.as_micros()).unwrap_or(u64::MAX);
                     let answer = Report::answer(PfEventKind::Reply, request);
                     self.answer(Report { value: Some(json!(us)), ..answer });
@@ -123,7 +171,7 @@ impl State {
             }
             Event::Unregistered { .. } => self.end_device(),
             Event::Command(command) => {
-                let session = self.session;
+                let session = self.node.session;
                 if let Some(cell) = self.devices.get(&self.device) {
                     let refused = cell.put(&command, session);
                     if cell.announces(&self.kept) {
@@ -135,11 +183,13 @@ impl State {
                 }
             }
             Event::Welcome(_) => {
-                self.is_welcomed = true;
-                self.report(Report::new(PfEventKind::Connected));
+                self.node.is_welcomed = true;
+                if self.node.elsewhere.is_none() {
+                    self.report(Report::new(PfEventKind::Connected));
+                }
             }
             Event::ConnectionLost { .. } => {
-                self.lost_at = Some(Instant::now());
+                self.node.lost_at = Some(Instant::now());
                 self.connection_report(PfEventKind::Lost, why);
             }
             Event::AttemptFailed { is_last: false, .. } => {
@@ -148,17 +198,16 @@ impl State {
             Event::Resumed(_) => {
                 self.counts.reconnects += 1;
                 let number = milliseconds(self.away());
-                self.report(Report { number, ..Report::new(PfEventKind::Resumed) });
+                self.report(Report { number, ..self.node.report(PfEventKind::Resumed) });
             }
             Event::NewSession(_) => self.new_session(),
-            Event::Unconfirmed { sends } => self.unconfirmed += sends,
+            Event::Unconfirmed { sends } => self.node.unconfirmed += sends,
             Event::Weak { is_weak } => {
                 let kind = if is_weak { PfEventKind::Weak } else { PfEventKind::Back };
-                self.report(Report::new(kind));
+                self.report(self.node.report(kind));
             }
             Event::Closed { .. } => self.closed(why),
             Event::AttemptFailed { is_last: true, .. }
-            | Event::Redirected(_)
             | Event::Schema(_)
             | Event::Goodbye(_)
             | Event::OutOfStep { .. }
@@ -168,18 +217,28 @@ impl State {
     }
 
     fn away(&mut self) -> Duration {
-        self.lost_at.take().map_or(Duration::ZERO, |at| at.elapsed())
+        self.node.lost_at.take().map_or(Duration::ZERO, |at| at.elapsed())
     }
 
     fn connection_report(&mut self, kind: PfEventKind, why: Option<Error>) {
         if let Some(error) = why {
-            self.report(Report::new(kind).because(error));
+            let failure = self.failure(error);
+            self.report(self.node.report(kind).because(failure));
+        }
+    }
+
+    /// An error of the connection to the present node, which names that if the program has not.
+    fn failure(&self, error: Error) -> Failure {
+        let failure = Failure::from(error);
+        match self.node.url() {
+            Some(url) => Failure { message: format!("{url}: {}", failure.message), ..failure },
+            None => failure,
         }
     }
 
     /// A room's copy has changed.
     fn updated(&mut self, room: RoomNumber) {
-        let Some(seat) = self.seats.get(&room) else { return };
+        let Some(seat) = self.node.seats.get(&room) else { return };
         if let Some(cell) = self.rooms.get(&seat.handle).filter(|_| seat.entering.is_none())
             && cell.moves()
         {
@@ -188,7 +247,7 @@ impl State {
     }
 
     fn room_event(&mut self, event: &server::Event<'_>) {
-        if let Some(seat) = self.seats.get(&event.room) {
+        if let Some(seat) = self.node.seats.get(&event.room) {
             seat.room.put(event);
             self.put_room(event.room);
         }
@@ -196,7 +255,7 @@ impl State {
 
     /// Something waits in a room's queue.
     fn put_room(&mut self, room: RoomNumber) {
-        let Some(seat) = self.seats.get_mut(&room) else { return };
+        let Some(seat) = self.node.seats.get_mut(&room) else { return };
         match seat.entering {
             Some(_) => seat.events += 1,
             None => {
@@ -208,21 +267,21 @@ impl State {
     }
 
     fn joined(&mut self, joined: server::Joined<'_>) {
-        let Some(Asked { request, what }) = self.asked.remove(&joined.request) else { return };
-        if let What::Enter(room) = what {
+        let Some(Asked { request, what }) = self.node.asked.remove(&joined.request) else { return };
+        if let What::Enter(join) = what {
             let (number, joined) = (joined.room, joined.into_owned());
-            let (room, entering) = (*room, Some(request));
-            self.seats.insert(number, Seat { room, joined, entering, handle: 0, events: 0 });
+            let (room, entering) = (join.room, Some(request));
+            self.node.seats.insert(number, Seat { room, joined, entering, handle: 0, events: 0 });
         }
     }
 
     /// A room has its copy: the program gets its handle.
     fn entered(&mut self, client: &Arc<ClientCell>, number: RoomNumber) {
-        let session = self.session;
-        let Some(seat) = self.seats.get_mut(&number) else { return };
+        let (session, node) = (self.node.session, self.node.name());
+        let Some(seat) = self.node.seats.get_mut(&number) else { return };
         let Some(request) = seat.entering.take() else { return };
         let answer = Report::answer(PfEventKind::Joined, request);
-        match RoomCell::enter(client, seat, session) {
+        match RoomCell::enter(client, seat, session, node) {
             Ok((handle, cell)) => {
                 seat.handle = handle;
                 let events = std::mem::take(&mut seat.events);
@@ -242,12 +301,12 @@ impl State {
     }
 
     fn left_by(&mut self, left: &server::Left<'_>) {
-        if let Some(seat) = self.seats.remove(&left.room) {
+        if let Some(seat) = self.node.seats.remove(&left.room) {
             seat.room.left(left);
             let error = seat.room.ended();
             self.left_room(seat, error.unwrap_or_else(playfield_client::poll::Room::new_session));
         }
-        if let Some(asked) = left.request.and_then(|request| self.asked.remove(&request)) {
+        if let Some(asked) = left.request.and_then(|request| self.node.asked.remove(&request)) {
             let Asked { request, what } = asked;
             self.answer(what.report(request));
         }
@@ -266,12 +325,14 @@ impl State {
     fn refusal(&mut self, error: &server::Error<'_>) {
         match error.room {
             Some(room) => {
-                if let Some(seat) = self.seats.get(&room) {
+                if let Some(seat) = self.node.seats.get(&room) {
                     seat.room.put_refusal(error);
                     self.put_room(room);
                 }
             }
-            None if error.code.closes() || self.lost_at.is_some() || !self.is_welcomed => {}
+            None if error.code.closes()
+                || self.node.lost_at.is_some()
+                || !self.node.is_welcomed => {}
             None => {
                 let (reason, said) = (error.code.name().into_owned(), error.text.to_string());
                 let failure = Failure::new(PfCode::Refused, said.clone());
@@ -282,7 +343,7 @@ impl State {
     }
 
     fn replied(&mut self, request: RequestNumber, payload: &[u8]) {
-        let Some(Asked { request, what }) = self.asked.remove(&request) else { return };
+        let Some(Asked { request, what }) = self.node.asked.remove(&request) else { return };
         if let What::Reply { room, of, index, is_packed: true } = &what {
             match of.room().check_reply(*index, payload) {
                 Ok(()) => {
@@ -307,13 +368,13 @@ impl State {
 
     /// The answer to a request is a value.
     fn value(&mut self, request: RequestNumber, value: impl FnOnce() -> Value) {
-        if let Some(Asked { request, what }) = self.asked.remove(&request) {
+        if let Some(Asked { request, what }) = self.node.asked.remove(&request) {
             self.answer(Report { value: Some(value()), ..what.report(request) });
         }
     }
 
     fn schema(&mut self, request: RequestNumber, schema: &[u8]) {
-        let Some(Asked { request, what }) = self.asked.remove(&request) else { return };
+        let Some(Asked { request, what }) = self.node.asked.remove(&request) else { return };
         let answer = what.report(request);
         self.answer(match RoomSchema::from_json(schema) {
             // What it writes is JSON.
@@ -383,7 +444,9 @@ impl State {
         is_new: bool,
         is_bytes: bool,
     ) {
-        let Some(asked) = request.and_then(|request| self.asked.remove(&request)) else { return };
+        let Some(asked) = request.and_then(|request| self.node.asked.remove(&request)) else {
+            return;
+        };
         let answer = asked.what.report(asked.request);
         let What::Register { device } = asked.what else { return };
         match DeviceCell::begin(client, device, is_new, is_bytes, self.kept) {
@@ -409,7 +472,7 @@ impl State {
 
     /// Refuses commands that nobody will answer.
     pub(crate) fn refuse_commands(&mut self, commands: &[(u32, u64)]) {
-        let session = self.session;
+        let session = self.node.session;
         for &(_, command) in commands.iter().filter(|(of, _)| *of == session) {
             self.answer_later(command);
         }
@@ -418,42 +481,74 @@ impl State {
     fn new_session(&mut self) {
         self.counts.reconnects += 1;
         self.away();
-        for (_, seat) in std::mem::take(&mut self.seats) {
+        for (_, seat) in std::mem::take(&mut self.node.seats) {
             seat.room.end_session();
             self.left_room(seat, playfield_client::poll::Room::new_session());
         }
-        self.session += 1;
-        let number = std::mem::take(&mut self.unconfirmed) + self.end_session();
-        self.report(Report { number, ..Report::new(PfEventKind::NewSession) });
+        self.sessions += 1;
+        self.node.session = self.sessions;
+        let number = std::mem::take(&mut self.node.unconfirmed) + self.end_session();
+        self.report(Report { number, ..self.node.report(PfEventKind::NewSession) });
     }
 
+    /// The connection to the present node has ended.
     fn closed(&mut self, why: Option<Error>) {
-        let closed = || Failure::new(PfCode::Closed, "the connection has ended");
-        let failure = why.clone().map_or_else(closed, Failure::from);
-        self.ended = why;
-        let mut asked: Vec<Asked> = self.asked.drain().map(|(_, asked)| asked).collect();
+        let failure = why.clone().map_or_else(Failure::closed, |error| self.failure(error));
+        if self.node.elsewhere.is_some() {
+            return self.closed_elsewhere(why, &failure);
+        }
+        self.ended.clone_from(&why);
+        let mut asked = self.asked();
         asked.extend(self.subscribing.drain().map(|(_, asked)| asked));
-        let value = |request| Asked { request, what: What::Value };
-        asked.extend(self.pings.drain().map(|(_, request)| value(request)));
         asked.sort_unstable_by_key(|asked| asked.request);
+        self.fail_all(asked, &failure);
+        self.end_rooms(why.as_ref());
+        let number = self.fail_waiting(&failure);
+        self.subscriptions.clear();
+        self.end_device();
+        self.close_others(why.as_ref(), &failure);
+        let number = number + std::mem::take(&mut self.unconfirmed);
+        let last = Report { number, ..Report::new(PfEventKind::Ended).because(failure) };
+        if self.others.is_empty() {
+            self.report(last);
+        } else {
+            self.last = Some(last);
+        }
+    }
+
+    /// What was asked at the present node.
+    pub(crate) fn asked(&mut self) -> Vec<Asked> {
+        let mut asked: Vec<Asked> = self.node.asked.drain().map(|(_, asked)| asked).collect();
+        let value = |request| Asked { request, what: What::Value };
+        asked.extend(self.node.pings.drain().map(|(_, request)| value(request)));
+        asked
+    }
+
+    pub(crate) fn fail_all(&mut self, asked: Vec<Asked>, failure: &Failure) {
         for Asked { request, what } in asked {
             self.answer(what.report(request).because(failure.clone()));
         }
-        for (_, seat) in std::mem::take(&mut self.seats) {
-            if let Some(error) = &self.ended {
+    }
+
+    /// The rooms of the present node have ended with the connection.
+    pub(crate) fn end_rooms(&mut self, why: Option<&Error>) {
+        for (_, seat) in std::mem::take(&mut self.node.seats) {
+            if let Some(error) = why {
                 seat.room.close(error.clone());
             }
-            match (seat.entering, self.ended.clone()) {
-                (Some(_), Some(error)) => self.left_room(seat, error),
+            match (seat.entering, why) {
+                (Some(_), Some(error)) => self.left_room(seat, error.clone()),
                 _ => self.news.push_back(News::Room(seat.handle)),
             }
         }
-        let mut number = std::mem::take(&mut self.unconfirmed);
-        for waiting in std::mem::take(&mut self.waiting) {
-            number += waiting.fail(self, &failure);
+    }
+
+    /// The commands that wait for the present node fail. Returns how many sends are not confirmed.
+    pub(crate) fn fail_waiting(&mut self, failure: &Failure) -> u64 {
+        let mut number = std::mem::take(&mut self.node.unconfirmed);
+        for waiting in std::mem::take(&mut self.node.waiting) {
+            number += waiting.fail(self, failure);
         }
-        self.subscriptions.clear();
-        self.end_device();
-        self.report(Report { number, ..Report::new(PfEventKind::Ended).because(failure) });
+        number
     }
 }

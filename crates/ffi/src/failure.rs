@@ -80,6 +80,11 @@ impl Failure {
         Self { code, message: message.into(), reason, said, retry_after_ms: 0 }
     }
 
+    /// The connection has ended.
+    pub(crate) fn closed() -> Self {
+        Self::new(PfCode::Closed, "the connection has ended")
+    }
+
     pub(crate) fn argument(what: &str, why: impl Display) -> Self {
         Self::new(PfCode::Argument, format!("{what} is invalid: {why}"))
     }

@@ -22,6 +22,8 @@ mod event;
 mod events;
 mod failure;
 mod handle;
+mod joins;
+mod node;
 mod room;
 mod runtime;
 mod settings;

@@ -32,6 +32,8 @@ pub(crate) struct RoomCell {
     place: Place,
     room: Room,
     joined: Joined<'static>,
+    /// The address of its node, unless that is the first.
+    node: String,
     view: Mutex<View>,
     watches: Mutex<Watches>,
     /// The numbers of the events that the program wants in `packed`.
@@ -79,6 +81,7 @@ impl RoomCell {
         client: &Arc<ClientCell>,
         seat: &Seat,
         session: u32,
+        node: String,
     ) -> Outcome<(u64, Arc<Self>)> {
         let copy = Some(seat.room.read());
         let cell = Arc::new(Self {
@@ -87,6 +90,7 @@ impl RoomCell {
             place: Place { session, number: seat.joined.room },
             room: seat.room.clone(),
             joined: seat.joined.clone(),
+            node,
             view: Mutex::new(View { copy, ..View::default() }),
             watches: Mutex::default(),
             packed: Mutex::default(),
@@ -139,8 +143,10 @@ impl RoomCell {
         // What waited for this reader is applied now.
         view.clear();
         if let Some(repair) = cell.room.settle() {
-            let number = cell.place.number;
-            state.tell_quietly(move |session| session.repair(number, repair));
+            let Place { session, number } = cell.place;
+            state.in_session(session, |state| {
+                state.tell_quietly(move |session| session.repair(number, repair));
+            });
         }
         view.copy = Some(cell.room.read());
         drop(view);
@@ -297,6 +303,9 @@ pub struct PfRoomInfo {
     pub room_type: PfText,
     /// The room's key or code; empty if it has none. Valid until the room is freed.
     pub key: PfText,
+    /// The address of the room's node; empty if it is the one that the client has connected to.
+    /// Valid until the room is freed.
+    pub node: PfText,
 }
 
 /// Sets `out` to what is known of a room.
@@ -318,6 +327,7 @@ pub unsafe extern "C" fn pf_room_get_info(room: PfRoom, out: *mut PfRoomInfo) ->
             id: PfText::of(&joined.id),
             room_type: PfText::of(&joined.room_type),
             key: PfText::of(joined.key.as_deref().unwrap_or_default()),
+            node: PfText::of(&cell.node),
         };
         Ok(())
     })
@@ -581,9 +591,13 @@ pub extern "C" fn pf_room_free(room: PfRoom) -> PfCode {
             client.act(|state| {
                 state.rooms.remove(&room.id);
                 state.drop_reports(|report| report.room == room.id);
-                if state.seats.get(&cell.place.number).is_some_and(|seat| seat.handle == room.id) {
-                    state.forsake(cell.place);
-                }
+                let Place { session, number } = cell.place;
+                state.in_session(session, |state| {
+                    let seat = state.node.seats.get(&number);
+                    if seat.is_some_and(|seat| seat.handle == room.id) {
+                        state.forsake(cell.place);
+                    }
+                });
                 Ok(())
             })?;
         }

@@ -1,12 +1,13 @@
 //! The library's thread: it serves the connections of programs that do not poll, and those that say
 //! goodbye. It does nothing while programs poll.
 
+use std::iter;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use playfield_client::poll::{Buffers, Connection, Waiter};
+use playfield_client::poll::{Buffers, Connection, Token, Waiter};
 
 use crate::client::ClientCell;
 use crate::failure::{Failure, Outcome, PfCode};
@@ -17,9 +18,11 @@ const INTERVAL: Duration = Duration::from_millis(100);
 /// How long the goodbyes of freed clients have when the thread is stopped.
 const LAST: Duration = Duration::from_millis(100);
 
-/// A connection whose client was freed.
+/// The connections of a client that was freed.
 pub(crate) struct Farewell {
     pub(crate) connection: Box<Connection>,
+    /// Those to other nodes, and the tokens of their sockets.
+    pub(crate) others: Vec<(Box<Connection>, Token)>,
     pub(crate) waiter: Waiter,
     pub(crate) buffers: Buffers,
 }
@@ -166,9 +169,20 @@ impl Farewell {
     /// Goes on as far as it can. Returns whether there is more to do.
     fn goes_on(&mut self) -> bool {
         let Ok(readiness) = self.waiter.wait(Some(Instant::now())) else { return false };
-        self.connection.pump(readiness, &mut self.buffers);
-        while self.connection.poll_event().is_some() {}
-        self.connection.settle(&mut self.buffers);
-        !self.connection.is_over()
+        let news = self.waiter.others();
+        let first = (&mut self.connection, readiness);
+        let others = self.others.iter_mut();
+        let others =
+            others.map(|(connection, token)| (connection, readiness.of_other(*token, &news)));
+        for (connection, readiness) in iter::once(first).chain(others) {
+            connection.pump(readiness, &mut self.buffers);
+            while connection.poll_event().is_some() {}
+            connection.settle(&mut self.buffers);
+        }
+        !self.is_over()
+    }
+
+    pub(crate) fn is_over(&self) -> bool {
+        self.connection.is_over() && self.others.iter().all(|(connection, _)| connection.is_over())
     }
 }

@@ -3,11 +3,12 @@
 use std::time::Duration;
 
 use playfield_client::poll::{self, QueueLimits};
+use playfield_client::session::NODE_IDLE;
 
 use crate::client::{ClientCell, PfClient};
 use crate::failure::{Failure, Outcome, PfCode, call};
 use crate::handle;
-use crate::state::Link;
+use crate::node::Link;
 use crate::text::PfText;
 
 /// A setting. Those up to 9 are text, for `pf_client_set_text`; the others are numbers, for
@@ -43,6 +44,9 @@ pub enum PfOption {
     /// The most bytes of events of a room, of a channel, or of commands to a device that wait,
     /// however few they are, if that is more than `PF_OPTION_EVENT_BYTES_MAX`. Default: 64 MiB.
     QueueBytesMax = 20,
+    /// How long the connection to another node of a cluster stays open after the last room there is
+    /// gone, in milliseconds. Default: 10,000.
+    NodeIdleMs = 21,
 }
 
 /// The settings of a client that is not connected yet.
@@ -52,6 +56,7 @@ pub(crate) struct Settings {
     pub(crate) root_certificates: Vec<Vec<u8>>,
     pub(crate) connect: poll::Settings,
     kept: QueueLimits,
+    stays: Duration,
 }
 
 impl Settings {
@@ -62,11 +67,16 @@ impl Settings {
             queue_bytes_max: 64 << 20,
         };
         let (url, root_certificates) = (url.to_owned(), Vec::new());
-        Self { url, root_certificates, connect: poll::Settings::default(), kept }
+        let connect = poll::Settings { redirects: true, ..poll::Settings::default() };
+        Self { url, root_certificates, connect, kept, stays: NODE_IDLE }
     }
 
     pub(crate) fn kept(&self) -> QueueLimits {
         self.kept
+    }
+
+    pub(crate) fn stays(&self) -> Duration {
+        self.stays
     }
 }
 
@@ -74,12 +84,12 @@ impl Settings {
 fn change(client: PfClient, with: impl FnOnce(&mut Settings) -> Outcome) -> Outcome {
     let cell = handle::find::<ClientCell>(client.id)?;
     let state = &mut *cell.lock();
-    let Link::Setup(settings) = &mut state.link else {
+    let Link::Setup(settings) = &mut state.node.link else {
         let text = "settings are made before pf_client_connect";
         return Err(Failure::new(PfCode::Usage, text));
     };
     with(settings)?;
-    state.kept = settings.kept;
+    (state.kept, state.stays) = (settings.kept, settings.stays);
     Ok(())
 }
 
@@ -124,7 +134,7 @@ pub extern "C" fn pf_client_set_number(client: PfClient, option: u32, value: u64
         change(client, |settings| {
             let size = usize::try_from(value).unwrap_or(usize::MAX);
             let time = Duration::from_millis(value);
-            let Settings { connect, kept, .. } = settings;
+            let Settings { connect, kept, stays, .. } = settings;
             match option {
                 option if option == PfOption::TokenWanted as u32 => {
                     connect.asks_for_tokens = value != 0;
@@ -146,6 +156,7 @@ pub extern "C" fn pf_client_set_number(client: PfClient, option: u32, value: u64
                 option if option == PfOption::ReconnectTimeoutMs as u32 => {
                     connect.patience.reconnect_timeout = time;
                 }
+                option if option == PfOption::NodeIdleMs as u32 => *stays = time,
                 option => return Err(unknown(option, "a number")),
             }
             Ok(())

@@ -1,11 +1,11 @@
-//! The state of a client: its connection, its handles, what it asked, and what the program has not
-//! taken yet. It is locked by whoever uses it, and never while somebody waits.
+//! The state of a client: its nodes, its handles, what it asked, and what the program has not taken
+//! yet. It is locked by whoever uses it, and never while somebody waits.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use playfield_client::poll::{Buffers, Connection, NumberMap, QueueLimits, Room};
+use playfield_client::poll::{Buffers, QueueLimits, Room};
 use playfield_client::session::{CommandError, Session, SubscriptionNumber};
 use playfield_client::{Error, Position, RequestNumber, RoomNumber};
 use playfield_wire::server;
@@ -15,6 +15,8 @@ use crate::client::PfStatistics;
 use crate::device::DeviceCell;
 use crate::event::{PfEventKind, Report};
 use crate::failure::{Failure, Outcome, PfCode};
+use crate::joins::{Join, Step, Ways};
+use crate::node::{Link, Node};
 use crate::room::RoomCell;
 use crate::settings::Settings;
 
@@ -23,13 +25,6 @@ pub const PF_WAITING_MAX: usize = 65_536;
 
 /// The most reports about the connection itself that wait. Past it the newest are dropped.
 const REFUSALS_MAX: usize = 64;
-
-/// Where a client is in its life.
-pub(crate) enum Link {
-    Setup(Box<Settings>),
-    Open(Box<Connection>),
-    Over,
-}
 
 /// A report that waits for `pf_client_next`, or the place where it waits.
 #[derive(Debug)]
@@ -76,7 +71,7 @@ pub(crate) struct Asked {
 
 /// The matter of a request.
 pub(crate) enum What {
-    Enter(Box<Room>),
+    Enter(Box<Join>),
     Reply {
         room: u64,
         of: Arc<RoomCell>,
@@ -195,6 +190,14 @@ pub(crate) struct Waiting {
 }
 
 impl Waiting {
+    /// The request, if it is a join.
+    pub(crate) fn into_join(self) -> Result<Asked, Self> {
+        match self.asked {
+            Some(asked @ Asked { what: What::Enter(_), .. }) => Ok(asked),
+            asked => Err(Self { asked, ..self }),
+        }
+    }
+
     /// The connection has ended. Returns 1 if nobody waits for an answer.
     pub(crate) fn fail(self, state: &mut State, failure: &Failure) -> u64 {
         match self.asked {
@@ -230,24 +233,31 @@ pub(crate) struct Seat {
 }
 
 pub(crate) struct State {
-    pub(crate) link: Link,
+    /// The node that the program has named; while another is served, that.
+    pub(crate) node: Node,
+    /// The nodes that joins were redirected to; while one is served, the first is in its place.
+    pub(crate) others: Vec<Node>,
+    /// How long a connection to another node outlasts the last room there.
+    pub(crate) stays: Duration,
     pub(crate) buffers: Buffers,
-    /// `PF_EVENT_KIND_CONNECTED` was reported.
-    pub(crate) is_welcomed: bool,
-    pub(crate) is_closing: bool,
-    pub(crate) lost_at: Option<Instant>,
     /// How the connection has ended.
     pub(crate) ended: Option<Error>,
-    /// Counts the sessions of the connection.
-    pub(crate) session: u32,
+    /// The program has closed the client.
+    pub(crate) is_leaving: bool,
+    /// Sends to other nodes that they had not confirmed.
+    pub(crate) unconfirmed: u64,
+    /// The report of the end, once the connections to other nodes are over.
+    pub(crate) last: Option<Report>,
+    /// Counts the sessions of all nodes.
+    pub(crate) sessions: u32,
+    /// Once the client connects.
+    pub(crate) ways: Option<Ways>,
+    /// What joins do next.
+    pub(crate) steps: VecDeque<Step>,
     pub(crate) news: VecDeque<News>,
     /// How many of these are answers to requests.
     answers: usize,
     refusals: usize,
-    pub(crate) asked: NumberMap<RequestNumber, Asked>,
-    pub(crate) pings: HashMap<u64, u64>,
-    pub(crate) waiting: VecDeque<Waiting>,
-    pub(crate) seats: NumberMap<RoomNumber, Seat>,
     pub(crate) rooms: HashMap<u64, Arc<RoomCell>>,
     pub(crate) channels: HashMap<u64, Arc<ChannelCell>>,
     pub(crate) subscribing: HashMap<SubscriptionNumber, Asked>,
@@ -255,9 +265,7 @@ pub(crate) struct State {
     pub(crate) devices: HashMap<u64, Arc<DeviceCell>>,
     /// The registration that commands are for.
     pub(crate) device: u64,
-    pub(crate) token_request: u64,
     pub(crate) counts: PfStatistics,
-    pub(crate) unconfirmed: u64,
     pub(crate) kept: QueueLimits,
     requests: u64,
     pub(crate) is_corked: bool,
@@ -269,31 +277,29 @@ pub(crate) struct State {
 
 impl State {
     pub(crate) fn new(settings: Settings) -> Self {
-        let kept = settings.kept();
+        let (kept, stays) = (settings.kept(), settings.stays());
         Self {
-            link: Link::Setup(Box::new(settings)),
+            node: Node::new(Link::Setup(Box::new(settings)), 0, None),
+            others: Vec::new(),
+            stays,
             buffers: Buffers::default(),
-            is_welcomed: false,
-            is_closing: false,
-            lost_at: None,
             ended: None,
-            session: 0,
+            is_leaving: false,
+            unconfirmed: 0,
+            last: None,
+            sessions: 0,
+            ways: None,
+            steps: VecDeque::new(),
             news: VecDeque::new(),
             answers: 0,
             refusals: 0,
-            asked: NumberMap::default(),
-            pings: HashMap::new(),
-            waiting: VecDeque::new(),
-            seats: NumberMap::default(),
             rooms: HashMap::new(),
             channels: HashMap::new(),
             subscribing: HashMap::new(),
             subscriptions: HashMap::new(),
             devices: HashMap::new(),
             device: 0,
-            token_request: 0,
             counts: PfStatistics::default(),
-            unconfirmed: 0,
             kept,
             requests: 0,
             is_corked: false,
@@ -309,7 +315,8 @@ impl State {
 
     /// How many commands wait for an answer or for their turn.
     pub(crate) fn waits(&self) -> usize {
-        self.asked.len() + self.pings.len() + self.subscribing.len() + self.waiting.len()
+        let others = self.others.iter().map(Node::waits).sum::<usize>();
+        self.node.waits() + others + self.subscribing.len()
     }
 
     /// Keeps a report for `pf_client_next`.
@@ -367,8 +374,8 @@ impl State {
 
     /// Checks that commands can be given.
     pub(crate) fn check_connected(&self) -> Outcome {
-        let text = match &self.link {
-            Link::Open(_) if self.is_welcomed => return Ok(()),
+        let text = match &self.node.link {
+            Link::Open(_) if self.node.is_welcomed => return Ok(()),
             Link::Setup(_) => {
                 "the client is not connected: call pf_client_connect, and wait for PF_EVENT_KIND_CONNECTED"
             }
@@ -376,7 +383,7 @@ impl State {
                 "the client is still connecting: wait for PF_EVENT_KIND_CONNECTED"
             }
             Link::Open(_) | Link::Over => {
-                return Err(Failure::new(PfCode::Closed, "the connection has ended"));
+                return Err(Failure::closed());
             }
         };
         Err(Failure::new(PfCode::Usage, text))
@@ -402,7 +409,11 @@ impl State {
         self.check_waiting()?;
         let request = self.next_request();
         self.counts.requests += 1;
-        self.give(place, Some(Asked { request, what }), Sender::Nobody, act);
+        let asked = Some(Asked { request, what });
+        match place.filter(|place| place.session != self.node.session) {
+            None => self.give(place, asked, Sender::Nobody, act),
+            Some(place) => self.give_elsewhere(place, asked, Sender::Nobody, act),
+        }
         Ok(request)
     }
 
@@ -427,21 +438,30 @@ impl State {
         if let Some(error) = &self.ended {
             return Err(error.clone().into());
         }
-        if !self.takes_commands() {
+        let elsewhere = place.filter(|place| place.session != self.node.session);
+        let takes_commands = match elsewhere {
+            None => self.takes_commands(),
+            Some(place) => {
+                self.in_session(place.session, |state| state.takes_commands()) == Some(true)
+            }
+        };
+        if !takes_commands {
             self.check_waiting()?;
         }
         self.counts.sends += 1;
-        self.give(place, None, sender, act);
+        match elsewhere {
+            None => self.give(place, None, sender, act),
+            Some(place) => self.give_elsewhere(place, None, sender, act),
+        }
         Ok(())
     }
 
     fn takes_commands(&self) -> bool {
-        let is_open = matches!(&self.link, Link::Open(connection) if connection.takes_commands());
-        is_open && self.waiting.is_empty()
+        self.node.takes_commands() && self.node.waiting.is_empty()
     }
 
     /// Gives a command to the session, or has it wait for its turn.
-    fn give(
+    pub(crate) fn give(
         &mut self,
         place: Option<Place>,
         asked: Option<Asked>,
@@ -449,11 +469,30 @@ impl State {
         act: impl Command,
     ) {
         if !self.takes_commands() && self.ended.is_none() {
-            self.waiting.push_back(Waiting { place, asked, sender, act: act.keep() });
+            self.node.waiting.push_back(Waiting { place, asked, sender, act: act.keep() });
             return self.flush();
         }
         self.carry_out(place, asked, sender, act);
         self.flush();
+    }
+
+    /// The same, in a session that is not the present one of the first node.
+    #[cold]
+    fn give_elsewhere(
+        &mut self,
+        place: Place,
+        asked: Option<Asked>,
+        sender: Sender,
+        act: impl Command,
+    ) {
+        match self.other(place.session) {
+            Some(other) => self.at(other, |state| state.give(Some(place), asked, sender, act)),
+            // A room of an earlier session has a number that may be another's now.
+            None => {
+                let ended = self.ended.clone().or_else(|| self.left(place));
+                self.refused(asked, sender, ended.unwrap_or_else(Room::new_session));
+            }
+        }
     }
 
     fn carry_out(
@@ -466,21 +505,17 @@ impl State {
         if let Some(error) = self.ended.clone() {
             return self.refused(asked, sender, error);
         }
-        // A room of an earlier session has a number that may be another's now.
-        if place.is_some_and(|place| place.session != self.session) {
-            return self.refused(asked, sender, Room::new_session());
-        }
-        let given = match &mut self.link {
+        let given = match &mut self.node.link {
             Link::Open(connection) => connection.session().map(|session| act.carry_out(session)),
             Link::Setup(_) | Link::Over => None,
         };
         let given = given.unwrap_or(Err(CommandError::Closed));
         match (given, asked) {
             (Ok(Given::Request(number)), Some(asked)) => {
-                self.asked.insert(number, asked);
+                self.node.asked.insert(number, asked);
             }
             (Ok(Given::Ping(nonce)), Some(asked)) => {
-                self.pings.insert(nonce, asked.request);
+                self.node.pings.insert(nonce, asked.request);
             }
             (Ok(Given::Subscription(number)), Some(asked)) => {
                 self.subscribing.insert(number, asked);
@@ -521,18 +556,16 @@ impl State {
 
     /// Gives the commands that have waited, as far as the session takes them.
     pub(crate) fn go_on(&mut self) {
-        while let Link::Open(connection) = &self.link
-            && connection.takes_commands()
-            && let Some(Waiting { place, asked, sender, act }) = self.waiting.pop_front()
+        while self.node.takes_commands()
+            && let Some(Waiting { place, asked, sender, act }) = self.node.waiting.pop_front()
         {
             self.carry_out(place, asked, sender, act);
         }
-        if self.is_closing
-            && self.waiting.is_empty()
-            && self.ended.is_none()
-            && let Link::Open(connection) = &mut self.link
+        if self.node.is_closing
+            && self.node.waiting.is_empty()
+            && let Link::Open(connection) = &mut self.node.link
         {
-            self.is_closing = false;
+            self.node.is_closing = false;
             connection.close(&mut self.buffers);
         }
     }
@@ -540,18 +573,26 @@ impl State {
     /// Sends what commands have written, unless it is held back.
     pub(crate) fn flush(&mut self) {
         if !self.is_corked
-            && let Link::Open(connection) = &mut self.link
+            && let Link::Open(connection) = &mut self.node.link
         {
             connection.flush(&mut self.buffers);
         }
     }
 
-    /// Leaves a room after the commands that were given before.
+    /// Sends the same to all nodes.
+    pub(crate) fn flush_all(&mut self) {
+        self.flush();
+        for other in 0..self.others.len() {
+            self.at(other, Self::flush);
+        }
+    }
+
+    /// Leaves a room of the present session after the commands that were given before.
     pub(crate) fn forsake(&mut self, place: Place) {
-        if self.ended.is_some() || place.session != self.session {
+        if self.ended.is_some() || place.session != self.node.session {
             return;
         }
-        self.seats.remove(&place.number);
+        self.node.seats.remove(&place.number);
         let act = move |session: &mut Session| {
             session.forsake(place.number);
             Ok(Given::Nothing)
@@ -562,9 +603,9 @@ impl State {
     /// Fails the commands to rooms of earlier sessions that wait. Returns how many were sends.
     pub(crate) fn end_session(&mut self) -> u64 {
         let mut sends = 0;
-        for waiting in std::mem::take(&mut self.waiting) {
-            if waiting.place.is_none_or(|place| place.session == self.session) {
-                self.waiting.push_back(waiting);
+        for waiting in std::mem::take(&mut self.node.waiting) {
+            if waiting.place.is_none_or(|place| place.session == self.node.session) {
+                self.node.waiting.push_back(waiting);
                 continue;
             }
             let Waiting { asked, sender, .. } = waiting;
@@ -585,7 +626,7 @@ impl State {
 
     /// Gives a command without an answer that is no send, if there is a connection.
     pub(crate) fn tell_quietly(&mut self, act: impl FnOnce(&mut Session) + Send + 'static) {
-        if self.ended.is_none() && self.is_welcomed {
+        if self.ended.is_none() && self.node.is_welcomed {
             self.give(None, None, Sender::Nobody, |session: &mut Session| {
                 act(session);
                 Ok(Given::Nothing)

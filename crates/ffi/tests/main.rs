@@ -3,3 +3,5 @@
 mod calls;
 mod header;
 mod orders;
+mod redirects;
+mod script;
