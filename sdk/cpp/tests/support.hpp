@@ -147,13 +147,13 @@ private:
     FILE *output_ = nullptr;
 };
 
-/// The node of these tests (crates/ffi/examples/node.rs).
+/// The node of these tests (crates/ffi/examples/node).
 class Node {
 public:
     Node() : process_(environment("TEST_NODE")) {
         std::istringstream line(process_.line());
-        line >> plain >> secure >> certificate_file;
-        if (certificate_file.empty()) fail(__FILE__, __LINE__, "the node did not start");
+        line >> plain >> secure >> certificate_file >> gate;
+        if (gate.empty()) fail(__FILE__, __LINE__, "the node did not start");
     }
     std::string tcp() const { return "tcp://" + plain; }
     std::string ws() const { return "ws://" + plain; }
@@ -161,7 +161,9 @@ public:
     std::string localhost(const std::string &scheme) const {
         return scheme + "://localhost:" + secure.substr(secure.rfind(':') + 1);
     }
-    std::string plain, secure, certificate_file;
+    /// A node that redirects joins to this one.
+    std::string redirecting() const { return "tcp://" + gate; }
+    std::string plain, secure, certificate_file, gate;
 
 private:
     Process process_;

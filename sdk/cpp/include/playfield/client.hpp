@@ -63,6 +63,8 @@ struct Options {
     /// The most bytes of events of a room, of a channel, or of commands to a device that wait for
     /// poll(), however few they are, if that is more than 1 MiB.
     std::optional<std::size_t> queue_bytes_max{};
+    /// How long the connection to another node of a cluster outlasts the last room there.
+    std::optional<std::chrono::milliseconds> node_idle{};
 };
 
 /// How a room is created.
@@ -357,7 +359,7 @@ struct RoomCore : std::enable_shared_from_this<RoomCore> {
     std::shared_ptr<Core> client;
     pf_room handle{};
     std::uint64_t player = 0;
-    std::string id, type, key;
+    std::string id, type, key, node;
     Hook<const RoomEvent &> events;
     ByName<Hook<Value>> events_by_name;
     ByName<Hook<PackedReader>> packed_by_name;
@@ -492,6 +494,8 @@ public:
     const std::string &type() const { return core_->type; }
     /// The key or code; empty if the room has none.
     const std::string &key() const { return core_->key; }
+    /// The address of the room's node; empty if it is the one that the client has connected to.
+    const std::string &node() const { return core_->node; }
     /// This client's player.
     std::uint64_t player() const { return core_->player; }
 
@@ -836,6 +840,7 @@ public:
         number(PF_OPTION_MESSAGE_BYTES_MAX, options.message_bytes_max);
         number(PF_OPTION_EVENTS_MAX, options.events_max);
         number(PF_OPTION_QUEUE_BYTES_MAX, options.queue_bytes_max);
+        time(PF_OPTION_NODE_IDLE_MS, options.node_idle);
         if (code != PF_CODE_OK) return detail::last_error(code);
         using TokenBy = std::function<std::optional<std::string>()>;
         if (options.token_by) core->token_by = std::make_shared<TokenBy>(options.token_by);
@@ -1004,7 +1009,9 @@ public:
             });
     }
 
-    /// Calls a function when the connection is lost. The client connects again by itself.
+    /// Calls a function when the connection is lost. The client connects again by itself. If it is
+    /// one to another node, to which a join was redirected, the error's message begins with its
+    /// address.
     void on_lost(std::function<void(const Error &)> call) {
         if (core_) core_->lost.set(std::move(call));
     }
@@ -1021,7 +1028,8 @@ public:
     void on_weak(std::function<void(bool)> call) {
         if (core_) core_->weak.set(std::move(call));
     }
-    /// Calls a function when the connection is back but the session is not: all rooms have ended.
+    /// Calls a function when the connection is back but the session is not: all rooms there have
+    /// ended.
     /// With the number of sends of which it is unknown whether they were carried out.
     void on_new_session(std::function<void(std::uint64_t)> call) {
         if (core_) core_->new_session.set(std::move(call));
@@ -1083,6 +1091,7 @@ private:
             room->id = detail::view(info.id);
             room->type = detail::view(info.room_type);
             room->key = detail::view(info.key);
+            room->node = detail::view(info.node);
             return Room(room);
         });
     }

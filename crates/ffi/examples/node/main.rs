@@ -1,9 +1,12 @@
 //! A node for the examples and tests of the C++ client: `cargo run -p playfield-ffi --example
 //! node`.
 //!
-//! It prints one line: an address for `tcp://` and `ws://`, one for `tls://` and `wss://`, and the
-//! file with the certificate of the latter. It ends when its standard input does. With an argument
-//! it listens there, such as on 127.0.0.1:7350.
+//! It prints one line: an address for `tcp://` and `ws://`, one for `tls://` and `wss://`, the file
+//! with the certificate of the latter, and the address of a node that redirects joins to the first.
+//! It ends when its standard input does. With an argument it listens there, such as on
+//! 127.0.0.1:7350.
+
+mod gate;
 
 use std::io::{Read as _, Write as _, stdin, stdout};
 use std::net::SocketAddr;
@@ -206,7 +209,8 @@ fn main() -> std::result::Result<(), Box<dyn std::error::Error>> {
     let secure = start(SocketAddr::from(([127, 0, 0, 1], 0)), true)?;
     let file = std::env::temp_dir().join(format!("playfield-{}.cert", std::process::id()));
     std::fs::write(&file, secure.tls_certificate().ok_or("there is no certificate")?)?;
-    println!("{} {} {}", plain.local_addr(), secure.local_addr(), file.display());
+    let gate = gate::open(plain.local_addr())?;
+    println!("{} {} {} {gate}", plain.local_addr(), secure.local_addr(), file.display());
     stdout().flush()?;
     stdin().read_to_end(&mut Vec::new())?;
     std::fs::remove_file(&file)?;
