@@ -2,8 +2,12 @@
 
 #[path = "cluster/engine.rs"]
 mod engine;
+#[path = "cluster/process.rs"]
+mod process;
 #[path = "cluster/raw.rs"]
 mod raw;
+
+use std::time::{Duration, Instant};
 
 use playfield::prelude::*;
 use playfield::{Config, ErrorCode, Running};
@@ -12,6 +16,7 @@ use playfield_wire::client::{self, ClientMessage};
 use playfield_wire::server::{self, ServerMessage};
 
 use engine::Engine;
+use process::Process;
 use raw::Raw;
 
 #[derive(State, Default)]
@@ -32,20 +37,25 @@ impl Handle<End> for Lobby {
     }
 }
 
-fn node(engine: &Engine, name: &str) -> Running {
+/// Settings of a node. The rates would be in the way.
+const SETTINGS: [(&str, &str); 5] = [
+    ("listen", "127.0.0.1:0"),
+    ("shards", "2"),
+    ("limits.session.rooms_created", "{ per_minute = 100000, burst = 1000 }"),
+    ("limits.address.rooms_created", "{ per_minute = 100000, burst = 1000 }"),
+    ("limits.address.joins", "{ per_minute = 100000, burst = 1000 }"),
+];
+
+fn start<'a>(settings: impl IntoIterator<Item = (&'a str, &'a str)>) -> Running {
     let mut config = Config::default();
-    let settings = [
-        ("listen", "127.0.0.1:0"),
-        ("shards", "2"),
-        ("cluster.node", name),
-        ("limits.session.rooms_created", "{ per_minute = 100000, burst = 1000 }"),
-        ("limits.address.rooms_created", "{ per_minute = 100000, burst = 1000 }"),
-        ("limits.address.joins", "{ per_minute = 100000, burst = 1000 }"),
-    ];
-    for (key, value) in settings {
+    for (key, value) in SETTINGS.into_iter().chain(settings) {
         config.set(key, value).unwrap();
     }
-    Server::new().room::<Lobby>("lobby").cluster(engine.url()).start(config).unwrap()
+    Server::new().room::<Lobby>("lobby").start(config).unwrap()
+}
+
+fn node(engine: &Engine, name: &str) -> Running {
+    start([("cluster.engine", engine.url()), ("cluster.node", name)])
 }
 
 fn url(node: &Running) -> String {
@@ -230,4 +240,66 @@ fn new_rooms_are_placed_by_load() {
         };
         follow(&reservation, b, "Ann");
     }
+}
+
+/// Asks for a room by key until it is joined here. The node says `busy` as long as it can't know
+/// whether the one that had the key is gone.
+fn joined_in_time(raw: &mut Raw, key: &str) -> server::Joined<'static> {
+    loop {
+        raw.send(&any(key));
+        match raw.next() {
+            ServerMessage::Joined(joined) => return joined,
+            ServerMessage::Error(error) => {
+                assert_eq!(error.code, ErrorCode::Busy, "{error:?}");
+                std::thread::sleep(Duration::from_millis(100));
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+#[test]
+fn the_keys_of_a_killed_node_go_to_others_after_the_lease() {
+    let Some(engine) = Engine::start() else { return };
+    let of_engine = [("cluster.engine", engine.url()), ("cluster.lease", "5s")];
+    let lasting = start(of_engine.into_iter().chain([("cluster.node", "lasting")]));
+    let mut bob = Raw::hello(&url(&lasting), "Bob", None);
+    welcomed(&mut bob);
+
+    let victim = Process::start(&of_engine);
+    let mut ann = Raw::hello(victim.url(), "Ann", None);
+    welcomed(&mut ann);
+    ann.send(&any("table"));
+    let id = joined(&mut ann).id;
+    victim.kill();
+    let killed = Instant::now();
+    assert_ne!(joined_in_time(&mut bob, "table").id, id);
+    assert!(killed.elapsed() > Duration::from_secs(3), "{:?}", killed.elapsed());
+}
+
+#[test]
+fn the_keys_of_a_killed_node_go_to_its_successor_on_the_machine_at_once() {
+    let Some(engine) = Engine::start() else { return };
+    let lock = engine.folder().join("lock");
+    let lock = lock.to_str().unwrap();
+    let with_lock =
+        [("cluster.engine", engine.url()), ("cluster.lease", "5m"), ("cluster.lock", lock)];
+    let victim = Process::start(&with_lock);
+    let mut ann = Raw::hello(victim.url(), "Ann", None);
+    welcomed(&mut ann);
+    ann.send(&any("other table"));
+    let id = joined(&mut ann).id;
+    victim.kill();
+    let successor = Process::start(&with_lock);
+    let mut ann = Raw::hello(successor.url(), "Ann", None);
+    welcomed(&mut ann);
+    assert_ne!(joined_in_time(&mut ann, "other table").id, id);
+}
+
+#[test]
+#[ignore = "a process that another test starts"]
+fn a_node_of_its_own() {
+    let settings = process::settings();
+    let node = start(settings.iter().map(|(key, value)| (key.as_str(), value.as_str())));
+    process::serve(&node, &url(&node));
 }

@@ -49,6 +49,11 @@ impl Engine {
         Some(Self { process, url: format!("nats://{address}"), folder })
     }
 
+    /// A folder that is removed with it.
+    pub(crate) fn folder(&self) -> &Path {
+        &self.folder
+    }
+
     pub(crate) fn url(&self) -> &str {
         &self.url
     }

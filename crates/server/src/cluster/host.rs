@@ -20,6 +20,7 @@ use tokio::time::sleep;
 
 use super::engine::ConnectedEngine;
 use super::grants::Grants;
+use super::lock::Lock;
 use super::message::encode;
 use super::seeking::{Seek, Sought, undecided};
 use super::{Cluster, KeyOf, Order, boot_clock};
@@ -56,6 +57,7 @@ struct State {
     asked: HashMap<u64, oneshot::Sender<Result<Vec<u8>, AskError>>>,
     /// The keys that were claimed, by the names of their claims.
     keys: HashMap<Key, KeyOf>,
+    lock: Option<Lock>,
     /// Answered when the node has its slot.
     ready: Option<oneshot::Sender<()>>,
 }
@@ -68,8 +70,13 @@ pub(super) struct Located {
 
 impl Host {
     /// A host whose `ready` is sent when the node has its slot.
-    pub(super) fn new(cluster: Arc<Cluster>, node: Node, ready: oneshot::Sender<()>) -> Rc<Self> {
-        let state = State { ready: Some(ready), ..State::default() };
+    pub(super) fn new(
+        cluster: Arc<Cluster>,
+        node: Node,
+        lock: Option<Lock>,
+        ready: oneshot::Sender<()>,
+    ) -> Rc<Self> {
+        let state = State { lock, ready: Some(ready), ..State::default() };
         Rc::new(Self {
             cluster,
             node: RefCell::new(node),
@@ -171,7 +178,11 @@ impl Host {
         match effect {
             Effect::Ready { slot, incarnation } => {
                 log::info!("the node has the slot {slot} of the cluster, as {incarnation:?}");
-                if let Some(ready) = self.state.borrow_mut().ready.take() {
+                let mut state = self.state.borrow_mut();
+                if let Some(lock) = &mut state.lock {
+                    lock.note(slot);
+                }
+                if let Some(ready) = state.ready.take() {
                     let _ = ready.send(());
                 }
             }

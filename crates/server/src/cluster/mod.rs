@@ -15,6 +15,7 @@ mod boot_clock;
 mod engine;
 mod grants;
 mod host;
+mod lock;
 mod message;
 mod seating;
 pub(crate) mod seeking;

@@ -1,8 +1,6 @@
 //! The start and the end of the cluster's thread.
 
-use std::fs::{File, TryLockError};
 use std::io;
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::thread::{self, JoinHandle};
@@ -14,6 +12,7 @@ use tokio::task::LocalSet;
 
 use super::engine::{ConnectEngine, ConnectedEngine};
 use super::host::Host;
+use super::lock::Lock;
 use super::{Cluster, Order, boot_clock};
 use crate::entropy::Entropy;
 use crate::handle::NodeHandle;
@@ -38,6 +37,7 @@ struct Joining {
     settings: Settings,
     cluster: Arc<Cluster>,
     orders: mpsc::UnboundedReceiver<Order>,
+    lock: Option<Lock>,
     ready: oneshot::Sender<()>,
     /// Dropped at the end of the thread.
     _ends: SyncSender<()>,
@@ -48,8 +48,6 @@ pub(crate) struct Member {
     pub(crate) cluster: Arc<Cluster>,
     thread: Option<JoinHandle<()>>,
     ended: Receiver<()>,
-    /// Held as long as the process lives.
-    _lock: Option<File>,
 }
 
 impl Connected {
@@ -109,20 +107,24 @@ impl Connected {
         types: Vec<(String, u64)>,
     ) -> io::Result<Member> {
         let failed = |text: String| io::Error::other(format!("cluster: {text}"));
-        let (lock_name, lock) = take_lock(&config.lock)?;
+        let lock = Lock::take(&config.lock)?;
         let mut settings =
             Settings::new(config.lease).map_err(|error| failed(error.to_string()))?;
         settings.addresses.clone_from(&addresses);
         settings.name = node_name(config);
         settings.build = program::build_number();
-        (settings.types, settings.lock) = (types, lock_name);
+        settings.types = types;
+        if let Some(lock) = &lock {
+            (settings.lock, settings.slot) = (lock.name().to_owned(), lock.slot());
+        }
         let (orders, received) = mpsc::unbounded_channel();
         let cluster = Arc::new(Cluster::new(addresses, config.redirect_wait, orders));
         let (ready, is_ready) = oneshot::channel();
         let (ends, ended) = sync_channel(1);
         let (orders, cluster_of_thread) = (received, Arc::clone(&cluster));
-        let joining = Joining { settings, cluster: cluster_of_thread, orders, ready, _ends: ends };
-        let member = Member { cluster, thread: Some(self.thread), ended, _lock: lock };
+        let joining =
+            Joining { settings, cluster: cluster_of_thread, orders, lock, ready, _ends: ends };
+        let member = Member { cluster, thread: Some(self.thread), ended };
         self.join.send(joining).map_err(|_| failed("its thread has ended".to_owned()))?;
         wait_until_ready(is_ready).map_err(failed)?;
         Ok(member)
@@ -131,9 +133,9 @@ impl Connected {
 
 impl Joining {
     async fn run(self, engine: Box<dyn ConnectedEngine>) {
-        let Self { settings, cluster, orders, ready, _ends } = self;
+        let Self { settings, cluster, orders, lock, ready, _ends } = self;
         let node = Node::new(settings, Entropy::System.number(), boot_clock::now());
-        Host::new(cluster, node, ready).run(engine, orders).await;
+        Host::new(cluster, node, lock, ready).run(engine, orders).await;
     }
 }
 
@@ -184,32 +186,4 @@ fn node_name(config: &config::Cluster) -> String {
     let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
     let name = name.trim();
     if name.is_empty() { "node".to_owned() } else { name.to_owned() }
-}
-
-/// Locks the file of the setting `cluster.lock`, and returns the name of the machine and the file;
-/// nothing without a file, or if another process holds it.
-fn take_lock(path: &Path) -> io::Result<(String, Option<File>)> {
-    if path.as_os_str().is_empty() {
-        return Ok((String::new(), None));
-    }
-    let named = |error: io::Error| {
-        io::Error::new(error.kind(), format!("cluster.lock = {}: {error}", path.display()))
-    };
-    let file =
-        File::options().create(true).truncate(false).write(true).open(path).map_err(named)?;
-    match file.try_lock() {
-        Ok(()) => {}
-        Err(TryLockError::WouldBlock) => {
-            log::warn!(
-                "cluster.lock = {}: another process holds it, so this node can't take over from \
-                 that one at once",
-                path.display()
-            );
-            return Ok((String::new(), None));
-        }
-        Err(TryLockError::Error(error)) => return Err(named(error)),
-    }
-    let machine = std::fs::read_to_string("/etc/machine-id").unwrap_or_default();
-    let path = path.canonicalize().map_err(named)?;
-    Ok((format!("{}:{}", machine.trim(), path.display()), Some(file)))
 }
