@@ -8,8 +8,24 @@ use std::time::Duration;
 use playfield_wire::ErrorCode;
 
 use crate::Error;
-use crate::error::Ending;
 use crate::session::{ClientError, Event};
+
+/// The end of a connection.
+#[derive(Clone, Debug)]
+pub(crate) enum Ending {
+    /// This client said goodbye, or all its handles were dropped.
+    Here,
+    /// The node said goodbye.
+    Goodbye { code: ErrorCode, text: String, retry_after: Option<Duration> },
+    /// The socket failed.
+    Socket(Arc<io::Error>),
+    /// The node violated the protocol, or stopped answering.
+    Broken(ClientError),
+    /// The connection ended before the node's welcome.
+    Unwelcome(Box<Ending>),
+    /// The connection was lost, and could not be restored.
+    GaveUp { lost: Box<Ending>, tried: Duration, last: Box<Error> },
+}
 
 /// Notes of what the session and the socket say about the connection.
 #[derive(Debug, Default)]
@@ -119,6 +135,18 @@ impl Fate {
 }
 
 impl Ending {
+    /// The connection ended with this error. If that is the end of the transport, the socket's own
+    /// error says more.
+    pub(crate) fn lost(error: &ClientError, socket_error: Option<io::Error>) -> Self {
+        match (error, socket_error) {
+            (ClientError::Ended { .. }, Some(error)) => Self::Socket(Arc::new(error)),
+            (ClientError::TurnedAway { code, text, retry_after }, _) => {
+                Self::Goodbye { code: *code, text: text.clone(), retry_after: *retry_after }
+            }
+            (error, _) => Self::Broken(error.clone()),
+        }
+    }
+
     /// Why connecting has failed, if the connection ended so before the first welcome.
     pub(crate) fn unwelcome(&self) -> Error {
         match self {

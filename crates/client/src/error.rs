@@ -10,7 +10,8 @@ use playfield_websocket::handshake::HandshakeError;
 use playfield_wire::schema::{Incompatible, SchemaError};
 use playfield_wire::{DecodeError, ErrorCode};
 
-use crate::session::{ClientError, CommandError, Failure, Unusable};
+use crate::ending::Ending;
+use crate::session::{CommandError, Failure, Unusable};
 
 /// Why a command to a connection or a room failed. The methods distinguish the kinds of failure.
 ///
@@ -81,37 +82,6 @@ enum Kind {
         changes: u64,
     },
     Usage(String),
-}
-
-/// The end of a connection.
-#[derive(Clone, Debug)]
-pub(crate) enum Ending {
-    /// This client said goodbye, or all its handles were dropped.
-    Here,
-    /// The node said goodbye.
-    Goodbye { code: ErrorCode, text: String, retry_after: Option<Duration> },
-    /// The socket failed.
-    Socket(Arc<io::Error>),
-    /// The node violated the protocol, or stopped answering.
-    Broken(ClientError),
-    /// The connection ended before the node's welcome.
-    Unwelcome(Box<Ending>),
-    /// The connection was lost, and could not be restored.
-    GaveUp { lost: Box<Ending>, tried: Duration, last: Box<Error> },
-}
-
-impl Ending {
-    /// The connection ended with this error. If that is the end of the transport, the socket's own
-    /// error says more.
-    pub(crate) fn lost(error: &ClientError, socket_error: Option<io::Error>) -> Self {
-        match (error, socket_error) {
-            (ClientError::Ended { .. }, Some(error)) => Self::Socket(Arc::new(error)),
-            (ClientError::TurnedAway { code, text, retry_after }, _) => {
-                Self::Goodbye { code: *code, text: text.clone(), retry_after: *retry_after }
-            }
-            (error, _) => Self::Broken(error.clone()),
-        }
-    }
 }
 
 impl Error {

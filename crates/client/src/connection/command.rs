@@ -13,7 +13,7 @@ use tokio::sync::{Notify, mpsc, oneshot};
 use super::status::Status;
 use super::task::Task;
 use crate::Error;
-use crate::error::Ending;
+use crate::ending::Ending;
 use crate::session::{
     CommandError, Event, Joined, Repair, Session, SubscriptionNumber, Translation,
 };

@@ -13,8 +13,8 @@ use super::commands::Commands;
 use super::status::{ConnectionEvent, Status};
 use crate::channel;
 use crate::device::Incoming;
+use crate::ending::Ending;
 use crate::ending::Fate;
-use crate::error::Ending;
 use crate::queue::Queue;
 use crate::room::Deliver;
 use crate::session::{

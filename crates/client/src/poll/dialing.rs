@@ -10,7 +10,7 @@ use super::stream::Stream;
 use super::waiter::Registration;
 use crate::Error;
 use crate::dial::Dialer;
-use crate::error::Ending;
+use crate::ending::Ending;
 use crate::session::ClientError;
 #[cfg(feature = "tls")]
 use crate::tls::explain;

@@ -419,7 +419,7 @@ impl Connection {
             None => {
                 self.link = Link::Over;
                 let error = ClientError::Ended { close_code: None };
-                let why = Error::closed(crate::error::Ending::Here);
+                let why = Error::closed(crate::ending::Ending::Here);
                 self.happened.push_back((Event::Closed { error: Some(error) }, why));
             }
         }
