@@ -125,6 +125,12 @@ impl Route {
         &self.target
     }
 
+    /// Returns whether another node than the first is asked now.
+    #[must_use]
+    pub fn is_elsewhere(&self) -> bool {
+        self.there.is_some()
+    }
+
     /// The node that was asked has answered by a redirect.
     pub fn redirected<A: AsRef<str>>(&mut self, addresses: &[A], reservation: &str) -> Turn {
         self.redirects += 1;
@@ -138,8 +144,8 @@ impl Route {
         let present = self.there.as_ref().map_or(self.first, |(url, _)| Reach::by(url, has_tls));
         let Some(address) = present.choose(addresses) else {
             return Turn::Unreachable(format!(
-                "the room is at another node, whose addresses a client that is connected by {} can't \
-                 use: {}",
+                "the room is at another node, whose addresses can't be used by a client that is \
+                 connected by {}: {}",
                 present.scheme(),
                 listed(addresses)
             ));
@@ -152,13 +158,17 @@ impl Route {
         Turn::There { address, target }
     }
 
-    /// The node that was asked has refused. `None` if that is the answer to the join.
+    /// The node that was asked has refused the join, or the client that came for it. `None` if that
+    /// is the answer to the join.
     pub fn refused(&mut self, code: ErrorCode) -> Option<Turn> {
-        let is_over = matches!(code, ErrorCode::BadReservation | ErrorCode::RoomNotFound);
-        let (address, _) =
-            self.there.as_ref().filter(|(_, is_reserved)| is_over && *is_reserved)?;
-        let text = format!("the room's node, {address}, no longer had the reservation ({code})");
-        Some(self.again(text))
+        let (address, is_reserved) = self.there.as_ref()?;
+        let is_over = match code {
+            ErrorCode::BadReservation | ErrorCode::RoomNotFound => *is_reserved,
+            ErrorCode::ShuttingDown => true,
+            _ => false,
+        };
+        let text = format!("the room's node, {address}, no longer had the room for this client");
+        is_over.then(|| self.again(format!("{text} ({code})")))
     }
 
     /// The node that [`Turn::There`] has named can't be reached, or its session has ended.
@@ -277,6 +287,7 @@ mod tests {
         assert_eq!(route.refused(ErrorCode::BadReservation), None, "of the first node");
         route.redirected(&["tcp://b"], "r.s");
         assert_eq!(route.refused(ErrorCode::RoomFull), None);
+        assert_eq!(route.clone().refused(ErrorCode::ShuttingDown), Some(Turn::Again));
         route.redirected(&["tcp://b"], "");
         assert_eq!(route.refused(ErrorCode::RoomNotFound), None, "of what the program asked for");
     }
