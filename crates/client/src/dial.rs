@@ -9,7 +9,7 @@ use std::net::{SocketAddr, ToSocketAddrs};
 use std::sync::Arc;
 
 use crate::Error;
-use crate::session::{Masks, Reach, Transport, Url, UrlError};
+use crate::session::{Masks, Reach, Transport, Url};
 #[cfg(feature = "tls")]
 use crate::tls::Tls;
 
@@ -34,9 +34,9 @@ impl Dialer {
     ///
     /// # Errors
     /// If the URL or a certificate is invalid.
+    #[cfg(any(feature = "poll", test))]
     pub fn new(url: &str, roots: &[Vec<u8>]) -> Result<Self, Error> {
-        let url = url.parse().map_err(|error: UrlError| Error::usage(error.to_string()))?;
-        Self::to(url, roots)
+        Self::to(url.parse()?, roots)
     }
 
     /// The same, for a URL that was read before.

@@ -11,7 +11,7 @@ use playfield_wire::schema::{Incompatible, SchemaError};
 use playfield_wire::{DecodeError, ErrorCode};
 
 use crate::ending::Ending;
-use crate::session::{CommandError, Failure, Unusable};
+use crate::session::{CommandError, Failure, Unusable, UrlError};
 
 /// Why a command to a connection or a room failed. The methods distinguish the kinds of failure.
 ///
@@ -51,6 +51,8 @@ enum Kind {
         address: String,
         source: Arc<io::Error>,
     },
+    /// The room is at another node, which this client has not come to.
+    Elsewhere(String),
     NoToken(Arc<dyn std::error::Error + Send + Sync>),
     #[cfg(feature = "tls")]
     Insecure {
@@ -141,6 +143,20 @@ impl Error {
         Self { kind: Kind::Unreachable { address: address.to_owned(), source: Arc::new(source) } }
     }
 
+    /// The room is at another node, which this client has not come to.
+    pub(crate) fn elsewhere(text: String) -> Self {
+        Self { kind: Kind::Elsewhere(text) }
+    }
+
+    /// Returns whether no answer came, since there was no connection, or it has ended.
+    pub(crate) fn is_unanswered(&self) -> bool {
+        #[cfg(feature = "tls")]
+        if matches!(self.kind, Kind::Insecure { .. }) {
+            return true;
+        }
+        self.is_unreachable() || self.is_closed()
+    }
+
     /// The TLS handshake failed.
     #[cfg(feature = "tls")]
     pub(crate) fn insecure(address: &str, why: String, is_untrusted: bool) -> Self {
@@ -190,10 +206,12 @@ impl Error {
         matches!(self.kind, Kind::Refused { .. })
     }
 
-    /// Returns whether the node can't be reached, or did not answer while connecting.
+    /// Returns whether the node can't be reached, or did not answer while connecting. If it is
+    /// another node of a cluster, to which a join was redirected, the [code](Self::code) is
+    /// `unreachable`.
     #[must_use]
     pub fn is_unreachable(&self) -> bool {
-        matches!(self.kind, Kind::Unreachable { .. })
+        matches!(self.kind, Kind::Unreachable { .. } | Kind::Elsewhere(_))
     }
 
     /// Returns whether this client is not in the room: it left, was removed, or the room ended.
@@ -291,6 +309,7 @@ impl Error {
             | Kind::Left { code, .. }
             | Kind::Closed(Ending::Goodbye { code, .. }) => Some(*code),
             Kind::Closed(Ending::GaveUp { last, .. }) => last.code(),
+            Kind::Elsewhere(_) => Some(ErrorCode::Unreachable),
             Kind::Incompatible(_) => Some(ErrorCode::SchemaMismatch),
             Kind::Command(CommandError::TooLarge { .. }) => Some(ErrorCode::TooLarge),
             Kind::Command(CommandError::Busy { .. }) => Some(ErrorCode::Busy),
@@ -306,6 +325,7 @@ impl Error {
             Kind::Refused { text, .. }
             | Kind::Left { text, .. }
             | Kind::Closed(Ending::Goodbye { text, .. })
+            | Kind::Elsewhere(text)
             | Kind::Usage(text) => text,
             Kind::Closed(Ending::GaveUp { last, .. }) => last.text(),
             _ => "",
@@ -375,7 +395,7 @@ impl fmt::Display for Error {
             Kind::MissedChanges { changes } => {
                 write!(f, "{changes} changes were dropped because they were not taken out in time")
             }
-            Kind::Usage(text) => f.write_str(text),
+            Kind::Elsewhere(text) | Kind::Usage(text) => f.write_str(text),
         }
     }
 }
@@ -441,6 +461,12 @@ impl From<Unusable> for Error {
             Unusable::State(error) => Self::payload("the room's state", error),
             Unusable::NotSent(failure) => (&*failure).into(),
         }
+    }
+}
+
+impl From<UrlError> for Error {
+    fn from(error: UrlError) -> Self {
+        Self::usage(error.to_string())
     }
 }
 

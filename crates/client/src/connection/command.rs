@@ -15,7 +15,7 @@ use super::task::Task;
 use crate::Error;
 use crate::ending::Ending;
 use crate::session::{
-    CommandError, Event, Joined, Repair, Session, SubscriptionNumber, Translation,
+    CommandError, Event, Joined, Reach, Repair, Session, SubscriptionNumber, Translation, server,
 };
 
 pub(crate) type Answer<T> = oneshot::Sender<Result<T, Error>>;
@@ -61,6 +61,15 @@ pub(crate) struct Place {
     /// Counts the connection's sessions.
     pub(super) session: u32,
     pub(crate) room: RoomNumber,
+}
+
+/// The node's answer to a join.
+#[derive(Debug)]
+pub(crate) enum Arrival {
+    /// The room is here.
+    Entered(Entered),
+    /// The room is at another node than this one, which is connected in this way.
+    Redirected(server::Redirect<'static>, Reach),
 }
 
 /// A room that was entered, whose first snapshot was applied.
@@ -288,6 +297,14 @@ impl Line {
             });
         })
         .await
+    }
+
+    /// Says goodbye, and waits until the connection has ended.
+    pub(super) async fn close(self) {
+        self.handles.put(Signal::Close);
+        // An error means that the connection is closed already.
+        let _ = self.put(Command::new(Task::begin_farewell)).await;
+        self.until_closed().await;
     }
 
     /// Waits until the connection has ended.

@@ -11,6 +11,7 @@ use tokio::time::{Instant, timeout};
 use super::Connection;
 use super::command::{Handles, Line, Signals};
 use super::commands::Commands;
+use super::nodes::Nodes;
 use super::reconnect::Reconnect;
 use super::registry::Registry;
 use super::status::Status;
@@ -20,7 +21,7 @@ use crate::Error;
 use crate::dial::Dialer;
 use crate::ending::Fate;
 use crate::queue::QueueLimits;
-use crate::session::{ClientConfig, Patience, Session};
+use crate::session::{ClientConfig, NODE_IDLE, Patience, Reach, Session, Url};
 
 /// The most commands that may be queued: methods wait while the queue is full.
 const COMMANDS_MAX: usize = 1024;
@@ -52,6 +53,7 @@ pub fn connect(url: &str) -> Connect {
         schemas: Vec::new(),
         patience: Patience::default(),
         root_certificates: Vec::new(),
+        node_idle: NODE_IDLE,
     }
 }
 
@@ -64,7 +66,8 @@ pub fn connect(url: &str) -> Connect {
 ///
 /// If the connection is lost later, the client [reconnects by itself](Self::reconnect_timeout), and
 /// the session goes on: nothing is missed, and nothing is done twice. [`Connection::events`]
-/// reports it.
+/// reports it. If the node is in a cluster, the URL may lead to any of its nodes: the client goes
+/// back to the node that has its session.
 ///
 /// # Cancel safety
 /// If it is dropped while connecting, the connection is closed.
@@ -81,6 +84,7 @@ pub struct Connect {
     pub(crate) schemas: Vec<(String, u64)>,
     patience: Patience,
     root_certificates: Vec<Vec<u8>>,
+    pub(super) node_idle: Duration,
 }
 
 impl Connect {
@@ -100,8 +104,9 @@ impl Connect {
 
     /// Sets a function that gives the token for the node's authenticator. It is called for
     /// the first connection, and later only when the node has refused the token, or shortly before
-    /// the `exp` of a JSON Web Token: an outage of the node is none of the login service. All tokens
-    /// must name the same user.
+    /// the `exp` of a JSON Web Token: an outage of the node is none of the login service. In a
+    /// cluster, it is called for each connection to another node too. All tokens must name the same
+    /// user.
     ///
     /// The function may take as long as an attempt to connect ([`timeout`](Self::timeout)). If it
     /// fails at first, so does connecting, with an error that
@@ -195,8 +200,32 @@ impl Connect {
         self
     }
 
-    async fn open(self, token: Vec<u8>) -> Result<Connection, Error> {
-        let dialer = Dialer::new(&self.url, &self.root_certificates)?;
+    /// Sets the time for which a connection to another node is kept that is in no room. Default: 10
+    /// seconds. For tests.
+    #[doc(hidden)]
+    pub fn node_idle(mut self, duration: Duration) -> Self {
+        self.node_idle = duration;
+        self
+    }
+
+    /// The same settings for the node at another address.
+    pub(super) fn to(mut self, address: &Url) -> Self {
+        self.url = address.to_string();
+        self
+    }
+
+    /// Connects.
+    pub(super) async fn line(self) -> Result<Line, Error> {
+        let (url, limit) = (self.url.clone(), self.patience.timeout);
+        let token = self.token.give(limit).await?;
+        let opened = timeout(limit, self.open(token)).await;
+        opened.unwrap_or_else(|_| Err(Error::no_answer(&url, limit)))
+    }
+
+    async fn open(self, token: Vec<u8>) -> Result<Line, Error> {
+        let url: Url = self.url.parse()?;
+        let redirects = Some(Reach::by(&url, cfg!(feature = "tls")));
+        let dialer = Dialer::to(url, &self.root_certificates)?;
         let mut seed = [0; 16];
         // Without random numbers the waits are only less random.
         let _ = getrandom::fill(&mut seed);
@@ -210,6 +239,7 @@ impl Connect {
             resumable: !self.patience.reconnect_timeout.is_zero(),
             patience: self.patience,
             renews_token: matches!(self.token, Token::By(_)),
+            redirects,
             seed,
             ..ClientConfig::new(dialer.transport()?)
         };
@@ -231,7 +261,7 @@ impl Connect {
             Arc::clone(&status),
             Fate::of(&dialer.authority),
         );
-        let reconnect = Reconnect { dialer: Arc::new(dialer), token: self.token };
+        let reconnect = Reconnect::new(dialer, self.token, self.root_certificates);
         let task = Task {
             client,
             registry,
@@ -243,12 +273,13 @@ impl Connect {
             is_closing: false,
             farewell_ends: None,
             clock: None,
+            addresses: [].into(),
         };
         tokio::spawn(task.run(stream));
         let handles = Arc::new(Handles(signals));
         let line = Line { commands, ending, handles, status };
         welcome.await.unwrap_or_else(|_| Err(line.closed()))?;
-        Ok(Connection { line, queue_limits: self.queue_limits })
+        Ok(line)
     }
 }
 
@@ -258,10 +289,10 @@ impl IntoFuture for Connect {
 
     fn into_future(self) -> Self::IntoFuture {
         Box::pin(async move {
-            let (url, limit) = (self.url.clone(), self.patience.timeout);
-            let token = self.token.give(limit).await?;
-            let opened = timeout(limit, self.open(token)).await;
-            opened.unwrap_or_else(|_| Err(Error::no_answer(&url, limit)))
+            let (queue_limits, settings) = (self.queue_limits, self.clone());
+            let line = self.line().await?;
+            let nodes = Nodes::new(settings, Arc::clone(&line.status));
+            Ok(Connection { line, queue_limits, nodes, first: None })
         })
     }
 }

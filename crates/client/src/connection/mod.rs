@@ -5,6 +5,8 @@ mod command;
 mod commands;
 mod connect;
 mod dial;
+mod following;
+mod nodes;
 mod reconnect;
 mod registry;
 mod requests;
@@ -13,6 +15,7 @@ mod stream;
 mod task;
 mod token;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use playfield_wire::schema::RoomSchema;
@@ -26,6 +29,8 @@ use crate::queue::QueueLimits;
 use crate::session::{Event, Session};
 use command::{Answer, Signal};
 pub(crate) use command::{Command, Entered, Line, Obligation, Subscription};
+pub(crate) use following::Copies;
+use nodes::Nodes;
 pub(crate) use requests::{asked, reply_of};
 pub(crate) use task::Task;
 
@@ -37,6 +42,11 @@ pub(crate) use task::Task;
 /// If the connection is lost, the client [reconnects by itself](Connect::reconnect_timeout), and
 /// the session goes on: rooms stay, events and replies from the time between are delivered, and
 /// what was sent is carried out once. [`events`](Self::events) reports it.
+///
+/// If the node is in a cluster, a room may be at another node. [`join`](Self::join) and the like
+/// then connect to that node, with the same settings, and close that connection 10 seconds after
+/// its last room. It is [`Room::connection`](crate::Room::connection). Channels, lists and the
+/// device stay with this one.
 ///
 /// Commands go through a bounded queue; a method waits while it is full,
 /// which it soon is while the connection is lost. All futures may be dropped at any time. Unless
@@ -56,6 +66,10 @@ pub(crate) use task::Task;
 pub struct Connection {
     pub(crate) line: Line,
     pub(crate) queue_limits: QueueLimits,
+    /// The connections to other nodes.
+    nodes: Arc<Nodes>,
+    /// The first connection, if this is one to another node: it lasts as long as this.
+    first: Option<Line>,
 }
 
 impl Connection {
@@ -146,11 +160,15 @@ impl Connection {
 
     /// Says goodbye, and waits until the node has answered, and on WebSocket has closed the
     /// transport, but at most 5 seconds. All handles of the connection and its rooms fail after
-    /// that.
+    /// that, also of rooms at other nodes that were joined by it.
     pub async fn close(self) {
-        self.line.handles.put(Signal::Close);
-        // An error means that the connection is closed already.
-        let _ = self.line.put(Command::new(Task::begin_farewell)).await;
-        self.line.until_closed().await;
+        let is_first = self.first.is_none();
+        if is_first {
+            self.nodes.close();
+        }
+        self.line.close().await;
+        if is_first {
+            self.nodes.until_closed().await;
+        }
     }
 }

@@ -13,13 +13,40 @@ use super::task::Task;
 use super::token::Token;
 use crate::Error;
 use crate::dial::Dialer;
-use crate::session::Step;
+use crate::session::{Step, Url};
 
 /// Everything that the task connects with.
 #[derive(Debug)]
 pub(super) struct Reconnect {
+    /// The node that is connected, or was.
     pub(super) dialer: Arc<Dialer>,
     pub(super) token: Token,
+    /// The URL that the program gave.
+    first: Arc<Dialer>,
+    root_certificates: Vec<Vec<u8>>,
+    /// The node that was dialed last at an address of its own.
+    node: Option<(Url, Arc<Dialer>)>,
+}
+
+impl Reconnect {
+    pub(super) fn new(dialer: Dialer, token: Token, root_certificates: Vec<Vec<u8>>) -> Self {
+        let first = Arc::new(dialer);
+        Self { dialer: Arc::clone(&first), token, first, root_certificates, node: None }
+    }
+
+    /// Picks the node at this address, or the URL that the program gave.
+    fn aim(&mut self, address: Option<&Url>) -> Result<(), Error> {
+        self.dialer = match (address, &self.node) {
+            (None, _) => Arc::clone(&self.first),
+            (Some(address), Some((known, dialer))) if address == known => Arc::clone(dialer),
+            (Some(address), _) => {
+                let dialer = Arc::new(Dialer::to(address.clone(), &self.root_certificates)?);
+                self.node = Some((address.clone(), Arc::clone(&dialer)));
+                dialer
+            }
+        };
+        Ok(())
+    }
 }
 
 impl Task {
@@ -76,6 +103,10 @@ impl Task {
     /// Connects once, and sends the hello. `None` if this client ends the connection.
     async fn dial(&mut self, limit: Duration) -> Option<Result<Stream, Error>> {
         self.registry.fate.begin_attempt();
+        if let Err(error) = self.reconnect.aim(self.client.dial_to()) {
+            return Some(Err(error));
+        }
+        self.registry.fate.authority = Arc::clone(&self.reconnect.dialer.authority);
         let dialer = Arc::clone(&self.reconnect.dialer);
         let dialed = self.meanwhile(async move { timeout(limit, dialer.dial()).await }).await?;
         let dialer = &self.reconnect.dialer;

@@ -8,8 +8,11 @@ use std::time::Duration;
 use playfield_wire::{ErrorCode, RequestNumber, RoomNumber, server};
 use tokio::sync::mpsc;
 
-use super::command::{Answer, Command, Entered, Obligation, Place, Seat, Signals, Subscription};
+use super::command::{
+    Answer, Arrival, Command, Entered, Obligation, Place, Seat, Signals, Subscription,
+};
 use super::commands::Commands;
+use super::nodes::Counted;
 use super::status::{ConnectionEvent, Status};
 use crate::channel;
 use crate::device::Incoming;
@@ -71,7 +74,9 @@ pub(super) struct Subscriber {
 pub(super) struct JoinedRoom {
     pub(super) room: Arc<dyn Deliver>,
     /// The caller that waits for the first snapshot.
-    pub(super) entering: Option<(Joined<'static>, Answer<Entered>)>,
+    pub(super) entering: Option<(Joined<'static>, Answer<Arrival>)>,
+    /// Keeps the connection, if it is to another node than the first.
+    pub(super) _counted: Option<Counted>,
 }
 
 impl Registry {
@@ -332,7 +337,7 @@ impl Registry {
     }
 
     pub(super) fn end(&mut self, room: RoomNumber, error: Error) {
-        if let Some(JoinedRoom { room, entering }) = self.rooms.remove(&room) {
+        if let Some(JoinedRoom { room, entering, .. }) = self.rooms.remove(&room) {
             room.end(error.clone());
             if let Some((_, answer)) = entering {
                 let _ = answer.send(Err(error));
@@ -355,7 +360,7 @@ impl Registry {
         {
             let (signals, commands) = (Arc::clone(&self.signals), self.queue.clone());
             let seat = Seat { place, signals, commands };
-            let _ = answer.send(Ok(Entered { joined, seat, translation }));
+            let _ = answer.send(Ok(Arrival::Entered(Entered { joined, seat, translation })));
         }
     }
 }

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use playfield_wire::RequestNumber;
 
-use super::command::{Answer, Command, Entered, Place, Subscription};
+use super::command::{Answer, Arrival, Command, Place, Subscription};
+use super::nodes::Counted;
 use super::registry::{JoinedRoom, Registry, Subscriber, Waiting};
 use super::task::Task;
 use crate::Error;
@@ -68,16 +69,26 @@ impl Task {
         target: Target,
         build: Build,
         copy: Box<dyn RoomCopy + Send>,
-        room: Arc<dyn Deliver>,
-        answer: Answer<Entered>,
+        (room, counted): (Arc<dyn Deliver>, Option<Counted>),
+        answer: Answer<Arrival>,
     ) {
         self.leave_forsaken();
+        let reach = self.client.reach();
         let asked = self.client.enter(target, build, copy);
-        self.wait(asked, answer, |registry, event, answer| {
-            if let Event::Joined(joined) = event {
+        self.wait(asked, answer, move |registry, event, answer| match event {
+            Event::Joined(joined) => {
                 let entering = Some((joined.to_static(), answer));
-                registry.rooms.insert(joined.room, JoinedRoom { room, entering });
+                let joined_room = JoinedRoom { room, entering, _counted: counted };
+                registry.rooms.insert(joined.room, joined_room);
             }
+            Event::Redirected(redirect) => {
+                // The session lets a redirect through only if it follows them.
+                if let Some(reach) = reach {
+                    let redirected = Arrival::Redirected(redirect.into_owned(), reach);
+                    let _ = answer.send(Ok(redirected));
+                }
+            }
+            _ => {}
         });
     }
 

@@ -9,7 +9,7 @@ use tokio::sync::broadcast::error::RecvError;
 use tokio::time::Instant;
 
 use crate::Error;
-use crate::session::{Clock, Lost};
+use crate::session::{Clock, Lost, Url};
 
 /// The most events that wait for one listener. Past it the oldest are dropped.
 const EVENTS_MAX: usize = 64;
@@ -136,12 +136,15 @@ struct Inner {
     events: Option<broadcast::Sender<ConnectionEvent>>,
     is_connected: bool,
     clock: Option<Clock>,
+    /// The addresses of the node.
+    addresses: Arc<[Url]>,
 }
 
 impl Status {
     pub(super) fn new(started: Instant) -> Arc<Self> {
         let events = Some(broadcast::channel(EVENTS_MAX).0);
-        let inner = Mutex::new(Inner { events, is_connected: false, clock: None });
+        let inner = Inner { events, is_connected: false, clock: None, addresses: [].into() };
+        let inner = Mutex::new(inner);
         Arc::new(Self { started, inner })
     }
 
@@ -163,6 +166,21 @@ impl Status {
 
     pub(super) fn set_clock(&self, clock: Option<Clock>) {
         self.lock().clock = clock;
+    }
+
+    /// Returns whether the node calls itself by this address.
+    pub(super) fn is_at(&self, address: &Url) -> bool {
+        self.lock().addresses.contains(address)
+    }
+
+    pub(super) fn set_addresses(&self, addresses: Arc<[Url]>) {
+        self.lock().addresses = addresses;
+    }
+
+    /// Waits until the connection has ended.
+    pub(super) async fn until_end(&self) {
+        let mut events = self.events();
+        while events.next().await.is_some() {}
     }
 
     pub(super) fn connected(&self) {

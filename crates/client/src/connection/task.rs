@@ -14,7 +14,7 @@ use super::status::Status;
 use super::stream::Stream;
 use crate::asleep::Asleep;
 use crate::limits::{FAREWELL, INPUT_BYTES};
-use crate::session::{Clock, Session};
+use crate::session::{Clock, Session, Url};
 
 pub(crate) struct Task {
     pub(super) client: Session,
@@ -31,6 +31,8 @@ pub(crate) struct Task {
     pub(super) farewell_ends: Option<Instant>,
     /// The last measurement.
     pub(super) clock: Option<Clock>,
+    /// The addresses of the node, as the handles know them.
+    pub(super) addresses: Arc<[Url]>,
 }
 
 /// The next thing to do.
@@ -169,6 +171,11 @@ impl Task {
         if clock != self.clock {
             self.clock = clock;
             self.status.set_clock(clock);
+        }
+        let addresses = self.client.addresses();
+        if !Arc::ptr_eq(addresses, &self.addresses) {
+            self.addresses = Arc::clone(addresses);
+            self.status.set_addresses(Arc::clone(addresses));
         }
     }
 

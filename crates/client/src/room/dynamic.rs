@@ -76,16 +76,17 @@ impl Mirror for DynamicCopy {
 
 /// Dynamic rooms. Entering one may take a request for its schema.
 impl Connection {
-    /// Enters an existing room, by its id, or with a reservation or a ticket for it.
+    /// Enters an existing room, by its id, or with a reservation or a ticket for it. If the room is
+    /// at another node of a cluster, the client connects to that node; see [`Connection`].
     ///
     /// # Errors
-    /// If the node or the room refuses, the node's schema can't be read, or the connection has
-    /// ended.
+    /// If the node or the room refuses, the node's schema can't be read, the room's node can't be
+    /// [reached](Error::is_unreachable), or the connection has ended.
     ///
     /// # Cancel safety
     /// If the room is entered after all, the client leaves it.
     pub async fn join_dynamic(&self, id: &str) -> Result<Room<Dynamic>, Error> {
-        self.enter(Target::Join { id: id.to_owned() }, Build::Any).await
+        self.enter_room(Target::Join { id: id.to_owned() }, Build::Any).await
     }
 
     /// Enters the room of a type that has this key. The case of a code does not matter.
@@ -101,7 +102,7 @@ impl Connection {
         key: &str,
     ) -> Result<Room<Dynamic>, Error> {
         let (room_type, key) = (room_type.to_owned(), key.to_owned());
-        self.enter(Target::JoinByKey { room_type, key }, Build::Any).await
+        self.enter_room(Target::JoinByKey { room_type, key }, Build::Any).await
     }
 
     /// Creates a room and enters it. `creation` is a [`Creation`], or just whether the room is
@@ -120,7 +121,7 @@ impl Connection {
     ) -> Result<Room<Dynamic>, Error> {
         let (room_type, options) = (room_type.to_owned(), encode_options(options));
         let creation = creation.into();
-        self.enter(Target::Create { room_type, creation, options }, Build::Any).await
+        self.enter_room(Target::Create { room_type, creation, options }, Build::Any).await
     }
 
     /// Enters any room of a type that is not full and has no key, or a new one with these options.
@@ -136,7 +137,7 @@ impl Connection {
         options: Option<&Value>,
     ) -> Result<Room<Dynamic>, Error> {
         let (room_type, options) = (room_type.to_owned(), encode_options(options));
-        self.enter(Target::JoinOrCreate { room_type, key: None, options }, Build::Any).await
+        self.enter_room(Target::JoinOrCreate { room_type, key: None, options }, Build::Any).await
     }
 
     /// Enters the room of a type that has this key, or a new one with it and these options.
@@ -154,7 +155,7 @@ impl Connection {
     ) -> Result<Room<Dynamic>, Error> {
         let (room_type, options) = (room_type.to_owned(), encode_options(options));
         let key = Some(key.to_owned());
-        self.enter(Target::JoinOrCreate { room_type, key, options }, Build::Any).await
+        self.enter_room(Target::JoinOrCreate { room_type, key, options }, Build::Any).await
     }
 }
 

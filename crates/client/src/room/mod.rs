@@ -19,7 +19,7 @@ use serde_json::Value;
 pub use changes::{Changes, Subscription};
 pub use dynamic::{Dynamic, DynamicCopy};
 
-use crate::connection::{Command, Connection, Entered, Line, Task, reply_of};
+use crate::connection::{Command, Connection, Copies, Entered, Task, reply_of};
 use crate::session::{Build, Event, Joined, Repair, Session, Target, Translation};
 use crate::{Error, Mirror};
 pub(crate) use shared::{Deliver, RawEvent, Shared};
@@ -44,13 +44,15 @@ impl<T: State + Default + Send + Sync + 'static> Kind for T {
 impl Connection {
     /// Enters a room, and waits for its first snapshot: only if the node's schema is compatible with
     /// the build.
-    async fn enter<R: Kind>(&self, target: Target, build: Build) -> Result<Room<R>, Error> {
-        let shared = Arc::new(Shared::new(R::mirror(), self.queue_limits));
-        let room: Arc<dyn Deliver> = Arc::<Shared<R::Mirror>>::clone(&shared);
-        let copy = Box::new(Arc::clone(&shared));
-        let enter = move |task: &mut Task, answer| task.enter(target, build, copy, room, answer);
-        let entered = self.line.ask(None, enter).await?;
-        Ok(Room { shared, entered, line: self.line.clone() })
+    async fn enter_room<R: Kind>(&self, target: Target, build: Build) -> Result<Room<R>, Error> {
+        let new = || Arc::new(Shared::new(R::mirror(), self.queue_limits));
+        let mut shared = new();
+        let copies = || -> Copies {
+            shared = new();
+            (Box::new(Arc::clone(&shared)), Arc::<Shared<R::Mirror>>::clone(&shared))
+        };
+        let (entered, connection) = self.enter(target, build, copies).await?;
+        Ok(Room { shared, entered, connection })
     }
 }
 
@@ -73,7 +75,7 @@ impl Connection {
 pub struct Room<R: Kind> {
     shared: Arc<Shared<R::Mirror>>,
     entered: Entered,
-    line: Line,
+    connection: Connection,
 }
 
 impl<R: Kind> Room<R> {
@@ -99,6 +101,13 @@ impl<R: Kind> Room<R> {
     #[must_use]
     pub fn joined(&self) -> &Joined<'static> {
         &self.entered.joined
+    }
+
+    /// The connection to the room's node. If that is in a cluster, it may be another connection
+    /// than the one by which the room was joined.
+    #[must_use]
+    pub fn connection(&self) -> &Connection {
+        &self.connection
     }
 
     /// The version of the copy; 0 if there is none.
@@ -242,7 +251,8 @@ impl<R: Kind> Room<R> {
     pub async fn leave(self) -> Result<(), Error> {
         let place = self.entered.seat.place();
         let read = |event: Event<'_>| matches!(event, Event::Left(_)).then_some(());
-        let left = self.line.request(Some(place), move |client| client.leave(place.room), read);
+        let left =
+            self.connection.line.request(Some(place), move |client| client.leave(place.room), read);
         left.await.map_err(|error| self.explain(error))
     }
 
@@ -250,7 +260,7 @@ impl<R: Kind> Room<R> {
     async fn request_raw(&self, index: u32, payload: Vec<u8>) -> Result<Vec<u8>, Error> {
         let place = self.entered.seat.place();
         let request = move |client: &mut Session| client.request(place.room, index, &payload);
-        let replied = self.line.request(Some(place), request, reply_of);
+        let replied = self.connection.line.request(Some(place), request, reply_of);
         replied.await.map_err(|error| self.explain(error))
     }
 
@@ -261,7 +271,7 @@ impl<R: Kind> Room<R> {
         }
         let place = self.entered.seat.place();
         let send = move |task: &mut Task| task.send(place, index, &payload);
-        self.line.put(Command::send(Some(place), send)).await?;
+        self.connection.line.put(Command::send(Some(place), send)).await?;
         // If the room ended meanwhile, the task may not have found the message in its queue.
         self.shared.ended().map_or(Ok(()), Err)
     }

@@ -15,11 +15,13 @@ use crate::session::{Build, Creation, Target, Translation};
 /// for the node's schema, and converts everything it receives and sends. A room of any other build
 /// is not entered.
 impl Connection {
-    /// Enters an existing room, by its id, or with a reservation or a ticket for it.
+    /// Enters an existing room, by its id, or with a reservation or a ticket for it. If the room is
+    /// at another node of a cluster, the client connects to that node; see [`Connection`].
     ///
     /// # Errors
     /// If the node or the room refuses, the node's room type is
-    /// [incompatible](Error::is_incompatible), or the connection has ended.
+    /// [incompatible](Error::is_incompatible), the room's node can't be
+    /// [reached](Error::is_unreachable), or the connection has ended.
     ///
     /// # Cancel safety
     /// If the room is entered after all, the client leaves it.
@@ -100,7 +102,7 @@ impl Connection {
     }
 
     async fn enter_typed<R: RoomInterface + Kind>(&self, target: Target) -> Result<Room<R>, Error> {
-        self.enter(target, Build::new(R::room_schema())).await
+        self.enter_room(target, Build::new(R::room_schema())).await
     }
 }
 

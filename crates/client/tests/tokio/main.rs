@@ -10,6 +10,7 @@ mod connection;
 mod deflate;
 mod dynamic_rooms;
 mod reconnecting;
+mod redirects;
 mod refusals;
 mod server;
 #[cfg(feature = "tls")]

@@ -269,6 +269,11 @@ impl Server {
         &self.node.token
     }
 
+    /// Returns whether the client's hello said that it follows redirects.
+    pub(crate) fn redirects(&self) -> bool {
+        self.node.redirects
+    }
+
     /// The client's next message.
     pub(crate) async fn hear(&mut self) -> Said {
         loop {
