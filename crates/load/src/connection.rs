@@ -61,7 +61,9 @@ impl Connection {
         }
         self.hear(shared, now, &mut why);
         let said = self.actor.goodbye.take().map(String::from);
-        Some(said.or(why).unwrap_or_else(|| "the node closed it".into()))
+        let why = said.or(why).unwrap_or_else(|| "the node closed it".into());
+        let moves_on = self.stage == Stage::Open && self.actor.is_unreachable(&why, shared, now);
+        (!moves_on).then_some(why)
     }
 
     fn is_over(&mut self) -> bool {
@@ -91,6 +93,7 @@ impl Connection {
                 && !self.client.is_blocked()
                 && let Some(session) = self.client.session()
             {
+                self.actor.join_there(session, shared);
                 self.actor.ping_if_due(session, shared, now);
                 self.actor.answer_commands(session, shared);
                 goes_on = self.actor.run(session, shared, now);
@@ -109,12 +112,14 @@ impl Connection {
 
     /// Says goodbye. The node then closes the connection.
     pub(crate) fn leave(&mut self, now: u64, shared: &Shared) {
-        if self.stage == Stage::Open
-            && let Some(session) = self.client.session()
-        {
-            session.goodbye();
+        if self.stage == Stage::Open {
             self.stage = Stage::Leaving;
-            self.deadline = now.saturating_add(shared.timeout_ns);
+            self.deadline = now;
+            // There is none while the connection moves to another node.
+            if let Some(session) = self.client.session() {
+                session.goodbye();
+                self.deadline = now.saturating_add(shared.timeout_ns);
+            }
         }
     }
 

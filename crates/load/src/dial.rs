@@ -1,11 +1,12 @@
 //! The node's address, and those that connections come from.
 
+use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use playfield_client::Error;
 use playfield_client::poll::{self, Dialer};
-use playfield_client::session::Patience;
+use playfield_client::session::{Patience, Url};
 
 use crate::name::{player_name_of, token_of};
 use crate::settings::{LoadError, Settings};
@@ -18,6 +19,8 @@ pub(crate) const PER_SOURCE: usize = 12_000;
 #[derive(Debug)]
 pub(crate) struct Dial {
     pub(crate) dialer: Arc<Dialer>,
+    /// Other nodes, to which joins were redirected.
+    others: Mutex<HashMap<Url, Arc<Dialer>>>,
     sources: Vec<IpAddr>,
 }
 
@@ -38,7 +41,20 @@ impl Dial {
             [] => sources_for(address, settings.connections),
             given => given.to_vec(),
         };
-        Ok(Self { dialer: Arc::new(dialer), sources })
+        Ok(Self { dialer: Arc::new(dialer), others: Mutex::default(), sources })
+    }
+
+    /// The dialer of another node.
+    pub(crate) fn another(&self, url: &Url) -> Result<Arc<Dialer>, String> {
+        let mut others = self.others.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(dialer) = others.get(url) {
+            return Ok(Arc::clone(dialer));
+        }
+        let mut dialer = self.dialer.another(url.clone()).map_err(|error| explain(&error))?;
+        dialer.resolve().map_err(|error| error.to_string())?;
+        let dialer = Arc::new(dialer);
+        others.insert(url.clone(), Arc::clone(&dialer));
+        Ok(dialer)
     }
 
     /// The settings of the connection with this number, whose script has this token.
@@ -53,6 +69,7 @@ impl Dial {
             token: token_of(token.map_or(&*settings.token, str::as_bytes), number),
             deflate: settings.deflate,
             is_resumable: settings.resumable,
+            redirects: true,
             patience: Patience { timeout: settings.timeout, ..Patience::default() },
             source: self.source(number),
             ..poll::Settings::default()

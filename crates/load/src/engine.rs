@@ -7,7 +7,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use mio::{Events, Poll, Token};
-use playfield_client::poll::{self, Buffers, Readiness, Registration};
+use playfield_client::poll::{self, Buffers, Dialer, Readiness, Registration};
+use playfield_client::session::{Reach, Url};
 
 use crate::actor::Actor;
 use crate::alarm::Alarm;
@@ -74,6 +75,8 @@ pub(crate) struct Shared {
     pub(crate) copies: usize,
     pub(crate) profiler: Option<Profiler>,
     pub(crate) ping_ns: Option<u64>,
+    /// How connections are made.
+    pub(crate) reach: Reach,
     pub(crate) timeout_ns: u64,
     /// Deliveries to the subscriptions.
     pub(crate) deliveries: Deliveries,
@@ -180,6 +183,7 @@ impl<'a> Engine<'a> {
             copies: settings.copies,
             profiler: settings.profiler.clone(),
             ping_ns: settings.ping.map(|ping| nanoseconds(ping / settings.speed.max(1))),
+            reach: dial.dialer.reach(),
             timeout_ns: nanoseconds(settings.timeout),
             misfit: None,
             payload: Vec::new(),
@@ -403,14 +407,39 @@ impl<'a> Engine<'a> {
         let due = if self.settings.ramp.is_zero() { now } else { self.open_at(place).min(now) };
         let programs = &self.shared.programs;
         let actor = Actor::new(number, programs, self.settings.seed, due);
-        let settings = self.dial.settings(self.settings, number, programs.token_of(number));
-        let registration = self.registration.with_token(Token(place));
-        let client = poll::Connection::open(Arc::clone(&self.dial.dialer), settings, registration);
+        let client = self.connect(place, Arc::clone(&self.dial.dialer));
         let deadline = now.saturating_add(self.shared.timeout_ns);
         let stage = Stage::Opening;
         let connection = Connection { client, actor, stage, timer_at: NEVER, deadline };
         self.connections[place] = Some(Box::new(connection));
         self.opening += 1;
+        self.go_on(place, now);
+    }
+
+    fn connect(&self, place: usize, dialer: Arc<Dialer>) -> poll::Connection {
+        let number = self.first + place;
+        let token = self.shared.programs.token_of(number);
+        let settings = self.dial.settings(self.settings, number, token);
+        poll::Connection::open(dialer, settings, self.registration.with_token(Token(place)))
+    }
+
+    /// Connects to another node, in place of the present one. `None`: to the first.
+    fn move_to(&mut self, place: usize, to: Option<Url>, now: u64) {
+        let dialer = match &to {
+            None => Ok(Arc::clone(&self.dial.dialer)),
+            Some(url) => self.dial.another(url),
+        };
+        let client = dialer.map(|dialer| self.connect(place, dialer));
+        let Some(connection) = &mut self.connections[place] else { return };
+        match client {
+            Ok(client) => {
+                connection.client.close(&mut self.buffers);
+                connection.client = client;
+            }
+            Err(why) => {
+                connection.actor.is_unreachable(&why, &mut self.shared, now);
+            }
+        }
         self.go_on(place, now);
     }
 
@@ -426,9 +455,11 @@ impl<'a> Engine<'a> {
         self.opening -= usize::from(was_opening && connection.stage != Stage::Opening);
         let counts = &mut self.shared.counts;
         (counts.bytes_in, counts.bytes_out) = (self.buffers.received, self.buffers.sent);
-        match over {
-            None => self.schedule(place, now),
-            Some(why) => self.end(place, Some(why)),
+        let moves_to = connection.actor.moves_to();
+        match (over, moves_to) {
+            (Some(why), _) => self.end(place, Some(why)),
+            (None, Some(to)) => self.move_to(place, to, now),
+            (None, None) => self.schedule(place, now),
         }
     }
 

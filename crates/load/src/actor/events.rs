@@ -44,6 +44,7 @@ impl Actor {
             Event::OutOfStep { why, .. } => out_of_step(&why, shared),
             Event::Welcome(_) => self.welcome(shared, now),
             Event::Joined(joined) => return self.joined(&joined, shared, now),
+            Event::Redirected(redirect) => self.redirected(&redirect, shared, now),
             Event::Left(left) => self.left(&left, shared, now),
             Event::Subscribed(subscription, subscribed) => {
                 self.is_subscribed(subscription, &subscribed, shared, now);
@@ -86,6 +87,7 @@ impl Actor {
     ) -> Option<(RoomNumber, SeatCopy)> {
         let asked = self.answered(joined.request.0.into(), Numbers::Request)?;
         let What::Join { room } = asked.what else { return None };
+        self.moving = None;
         shared.timings.join.record(now - asked.due);
         shared.counts.joined += 1;
         shared.counts.in_rooms += 1;
@@ -118,7 +120,10 @@ impl Actor {
     }
 
     fn welcome(&mut self, shared: &mut Shared, now: u64) {
-        self.is_welcomed = true;
+        // Not by the node that it has moved to.
+        if std::mem::replace(&mut self.is_welcomed, true) {
+            return;
+        }
         shared.counts.connected += 1;
         shared.counts.open += 1;
         shared.timings.connect.record(now - self.due);
@@ -163,6 +168,7 @@ impl Actor {
     ) {
         let Some(asked) = self.answered(request.0.into(), Numbers::Request) else { return };
         match (asked.what, failure) {
+            (What::Join { .. }, _) if self.moves_on(failure, shared, now) => return,
             (What::Join { .. }, Failure::Refused { .. }) => {
                 shared.counts.joins_refused += 1;
                 shared.problem(format!("a join was refused: {failure}"));

@@ -4,6 +4,7 @@ mod bots;
 mod channels;
 mod devices;
 mod events;
+mod moves;
 mod steps;
 
 use std::collections::VecDeque;
@@ -11,6 +12,7 @@ use std::collections::VecDeque;
 use playfield_client::RoomNumber;
 
 use bots::Acting;
+use moves::Move;
 
 use crate::copies::Seat;
 use crate::deliveries::{Deliveries, Subscription};
@@ -51,6 +53,8 @@ pub(crate) struct Actor {
     published: Vec<(u32, u32)>,
     /// The step that has registered it as a device.
     registered_at: u32,
+    /// The join that was redirected last, until its room is entered.
+    moving: Option<Box<Move>>,
     /// The bot that acts, if one does.
     bot: Option<Box<Acting>>,
     /// Answers to commands that were not sent yet.
@@ -154,6 +158,7 @@ impl Actor {
             subscriptions: Vec::new(),
             published: Vec::new(),
             registered_at: NOWHERE,
+            moving: None,
             bot: None,
             answers: VecDeque::new(),
             waits_since: 0,
@@ -269,6 +274,9 @@ impl Actor {
 
     /// The answer that the program waits for has not come in time: it goes on without.
     pub(crate) fn expire(&mut self, shared: &mut Shared, now: u64) {
+        if self.is_unreachable("it did not answer in time", shared, now) {
+            return;
+        }
         let Some(index) = self.asked.iter().position(|asked| asked.is_awaited) else { return };
         let Some(asked) = self.asked.remove(index) else { return };
         Self::unanswered(&asked, shared, now);

@@ -233,7 +233,7 @@ impl Actor {
             Enter::Id(id) => client.join(id),
             Enter::Key(key) => client.join_or_create_by_key(room_type, key, options),
             Enter::Shared { key, connections } => {
-                let key = format!("{key}{}", self.number as usize / connections.max(&1));
+                let key = self.shared_key(key, *connections);
                 client.join_or_create_by_key(room_type, &key, options)
             }
         }

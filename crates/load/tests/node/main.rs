@@ -4,5 +4,6 @@ mod bad_servers;
 mod channels;
 mod devices;
 mod loads;
+mod redirects;
 mod rooms;
 mod scripts;
