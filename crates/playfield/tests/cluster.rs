@@ -303,3 +303,25 @@ fn a_node_of_its_own() {
     let node = start(settings.iter().map(|(key, value)| (key.as_str(), value.as_str())));
     process::serve(&node, &url(&node));
 }
+
+/// As the C ABI does, by the same connections.
+#[cfg(feature = "load")]
+#[test]
+fn connections_of_a_load_move_to_the_node_of_their_room() {
+    let Some(engine) = Engine::start() else { return };
+    let [a, b] = &[node(&engine, "a"), node(&engine, "b")];
+    let mut bob = Raw::hello(&url(b), "Bob", None);
+    welcomed(&mut bob);
+    bob.send(&any("there"));
+    let id = joined(&mut bob).id;
+    let mut settings = playfield_load::Settings::new(url(a).parse().unwrap());
+    (settings.connections, settings.duration) = (5, None);
+    let script = r#"steps = [{ join = "lobby", key = "there" }, { wait = "all" }]"#;
+    settings.scripts = playfield_load::script::parse("load.toml", script).unwrap();
+    let stop = std::sync::atomic::AtomicBool::new(false);
+    let report = playfield_load::run(&settings, &stop, &mut |_| {}).unwrap();
+    assert_eq!(report.trouble(), None, "{:?}", report.problems());
+    assert_eq!(report.counts().joined, 5);
+    assert_eq!(a.handle().find("lobby", "there"), None);
+    assert_eq!(b.handle().find("lobby", "there").as_deref(), Some(&*id));
+}
