@@ -227,9 +227,7 @@ impl State {
 
     /// The connection to the present node, which is not the first, has ended.
     pub(crate) fn closed_elsewhere(&mut self, why: Option<Error>, failure: &Failure) {
-        if let Some(elsewhere) = &mut self.node.elsewhere {
-            elsewhere.is_leaving = true;
-        }
+        self.end_node();
         let (mut asked, has_rooms) = (self.asked(), !self.node.seats.is_empty());
         self.end_rooms(why.as_ref());
         let mut number = std::mem::take(&mut self.node.unconfirmed);
@@ -249,6 +247,15 @@ impl State {
         }
     }
 
+    /// Nothing more is asked at the present node: commands to its rooms find no session.
+    fn end_node(&mut self) {
+        self.sessions += 1;
+        self.node.session = self.sessions;
+        if let Some(elsewhere) = &mut self.node.elsewhere {
+            elsewhere.is_leaving = true;
+        }
+    }
+
     /// The connection to the first node has ended: so do the others.
     pub(crate) fn close_others(&mut self, why: Option<&Error>, failure: &Failure) {
         self.fail_steps(failure);
@@ -258,9 +265,7 @@ impl State {
                 state.fail_all(asked, failure);
                 state.end_rooms(why);
                 state.unconfirmed += state.fail_waiting(failure);
-                if let Some(elsewhere) = &mut state.node.elsewhere {
-                    elsewhere.is_leaving = true;
-                }
+                state.end_node();
                 if let Link::Open(connection) = &mut state.node.link {
                     connection.close(&mut state.buffers);
                 }

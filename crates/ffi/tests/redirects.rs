@@ -339,6 +339,29 @@ fn the_end_of_another_node_is_not_that_of_the_client() {
     join();
 }
 
+/// A request that was made while the connection was being closed had no answer.
+#[test]
+fn a_request_to_a_room_of_a_node_that_has_ended_is_answered() {
+    let (client, [_, there], _, join) = in_two_rooms(
+        &[],
+        |_| {},
+        |node| {
+            // The node does not hang up.
+            let (code, text) = (ErrorCode::Kicked, "enough".into());
+            node.say(&ServerMessage::Goodbye(server::Goodbye { code, text }));
+        },
+    );
+    assert_eq!(exactly(client, PfEventKind::Left).room, there);
+    let mut request = 0;
+    // SAFETY: the texts outlive the call, and the request is a place.
+    let asked = unsafe { pf_room_request(there, text("Ask"), text("1"), &raw mut request) };
+    assert_eq!(asked, PfCode::Ok);
+    let reply = next(client, PfEventKind::Reply);
+    assert_eq!((reply.request, reply.code), (request, PfCode::Closed));
+    free(client);
+    join();
+}
+
 #[test]
 fn the_connection_to_another_node_is_closed_when_nothing_is_left_there() {
     let (is_told, told) = sync_channel(1);

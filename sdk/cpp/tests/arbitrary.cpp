@@ -26,7 +26,8 @@ public:
                   R"("\ud800")", "1e999", "a.b.1", "\"a.b\".c", "players.*.name", "**", "a..b", "\"",
                   "chat:x", "chat:", "Said", "\x03", "\x04", "\x01x", "packed", "json", "msgpack", "xml", "meter", "stolen",
                   R"({"model":"x"})", R"({"model":1})", R"(["north"])", "ask", "\"ask\"", "\"push\"",
-                  "Nobody", "wrong", node.tcp(), node.ws(), "tcp://127.0.0.1:1", "tls://127.0.0.1:1",
+                  "Nobody", "wrong", "gone", node.tcp(), node.ws(), node.redirecting(),
+                  node.redirecting(), "tcp://127.0.0.1:1", "tls://127.0.0.1:1",
                   "ws://", "tcp://[::1", std::string("a\0b", 3), "\xff\xfe", "é\u2028",
                   std::string(5000, '['), std::string(70000, 'x'), test::file(node.certificate_file)};
     }

@@ -20,6 +20,7 @@ public:
     Model(const std::string &url, const char *name) {
         CHECK_EQUAL(pf_client_new(pf_str(url.c_str()), &client), PF_CODE_OK);
         CHECK_EQUAL(pf_client_set_text(client, PF_OPTION_NAME, pf_str(name)), PF_CODE_OK);
+        CHECK_EQUAL(pf_client_set_number(client, PF_OPTION_NODE_IDLE_MS, 1), PF_CODE_OK);
         CHECK_EQUAL(pf_client_connect(client), PF_CODE_OK);
         while (!is_connected) (void)next(60'000);
     }
@@ -133,7 +134,9 @@ pf_text text(const std::string &of) { return playfield::detail::text(of); }
 void random_calls(const test::Node &node, std::uint32_t seed) {
     std::mt19937 random(seed);
     auto below = [&](unsigned end) { return unsigned(random() % end); };
-    Model models[2] = {Model(node.tcp(), "Ann"), Model(node.ws(), "Bob")};
+    // Rooms of the first are at another node by turns, whose connection soon closes.
+    Model models[2] = {Model(seed % 3 == 0 ? node.redirecting() : node.tcp(), "Ann"),
+                       Model(node.ws(), "Bob")};
     const std::string names[] = {"chat:x", "chat:y"};
     auto some = [&](const Model::Handles &handles) -> std::uint64_t {
         if (handles.empty()) return 0;
