@@ -12,8 +12,8 @@ use playfield_wire::{ErrorCode, Format, RequestNumber};
 use crate::frozen::{FreezeError, FrozenWriter, InFlight};
 use crate::recording::Recorder;
 use crate::{
-    Claims, EndReason, Error, LeaveReason, Link, Message, Operation, Player, Reservation,
-    RoomOutput, Saves, SeatFor, Sender, Stage, StoreError, Undone, Unsaved,
+    Claims, EndReason, Error, LeaveReason, Link, Message, Opened, Operation, Pausable, Player,
+    Reservation, RoomOutput, Saves, SeatFor, Sender, Stage, StoreError, Undone, Unsaved,
 };
 
 /// A player who wants to join.
@@ -356,6 +356,30 @@ pub trait AnyRoom: Send {
     fn capture(&mut self, form: &mut FrozenWriter) -> Result<(), FreezeError> {
         let _ = form;
         Err(FreezeError::Unsupported)
+    }
+
+    /// The wrapper by which it stands still, if it has one.
+    fn pausable(&mut self) -> Option<&mut Pausable> {
+        None
+    }
+
+    /// Returns whether it stands still: calls wait.
+    fn is_paused(&self) -> bool {
+        false
+    }
+
+    /// It goes on after it stood still for this time: messages that came up to their
+    /// [rates](crate::Message) meanwhile come at once.
+    fn resumed(&mut self, at: Duration, paused: Duration, out: &mut dyn RoomOutput) {
+        let _ = (at, paused, out);
+    }
+
+    /// Its save was opened again, for a new fence, while it stood still. Returns whether it is the
+    /// last one that the room has written, or the room was made of. If not, another owner has
+    /// saved it, and the room must end.
+    fn reopened(&mut self, at: Duration, opened: Opened) -> bool {
+        let _ = (at, opened);
+        false
     }
 
     /// Its recorder, if it has one.

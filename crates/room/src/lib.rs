@@ -27,6 +27,7 @@ mod message;
 mod new_room;
 mod operation;
 mod output;
+mod pausable;
 mod player;
 mod random;
 pub mod rate;
@@ -64,6 +65,7 @@ pub use operation::Operation;
 pub use output::{
     EventHeader, Held, Job, Link, Payload, Publication, Push, RoomOutput, Target, Task,
 };
+pub use pausable::{Pausable, Pause};
 pub use player::{Creator, Player, Sender};
 pub use playfield_derive::Message;
 /// [`Room`] lists the options of this attribute.

@@ -16,6 +16,9 @@ pub enum EndReason {
     ShuttingDown,
     /// The node's operator, or code outside of rooms, closed it.
     Drained,
+    /// Another node of the cluster has taken the room's key over. No code of the room is called
+    /// any more.
+    Moved,
 }
 
 impl EndReason {
@@ -23,6 +26,7 @@ impl EndReason {
     pub(crate) fn error(self, text: &str) -> Error {
         let code = match self {
             Self::ShuttingDown => ErrorCode::ShuttingDown,
+            Self::Moved => ErrorCode::RoomMoved,
             Self::Closed | Self::Empty | Self::Drained => ErrorCode::RoomClosed,
         };
         Error::new(code, text)

@@ -178,6 +178,21 @@ pub trait RoomOutput {
     /// however many tasks the host runs.
     fn completion(&mut self, save: u64) -> Completion;
 
+    /// A message of this player waits in a room that the host has [paused](crate::Pausable). The
+    /// host sees to it that not too many do.
+    fn waits(&mut self, player: PlayerId) {
+        let _ = player;
+    }
+
+    /// The store has refused a save: another owner has opened it. Returns whether the host pauses
+    /// the room after this call, and opens its save again ([`AnyRoom::reopened`]) or ends it.
+    /// Otherwise the room ends now.
+    ///
+    /// [`AnyRoom::reopened`]: crate::AnyRoom::reopened
+    fn fenced(&mut self) -> bool {
+        false
+    }
+
     /// Has another room created. It is registered at once, so that mail and players that come after
     /// this find it.
     ///

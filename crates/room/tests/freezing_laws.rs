@@ -125,7 +125,7 @@ pub(crate) struct Play {
     freezes: bool,
     froze: usize,
     ticks: u64,
-    requests: u32,
+    pub(crate) requests: u32,
     /// Copies have a version from here on.
     since: u64,
     /// A reservation.

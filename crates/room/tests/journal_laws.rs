@@ -10,7 +10,7 @@ use playfield_room::recording::{
     About, BlockKind, Files, Journal, JournalPart, Moment, Recorder, RecoveredRoom, Replay,
     Segment, SegmentWriter, Why, put_section, recover,
 };
-use playfield_room::{AnyRoom, Link, MemoryStore, RoomType, Thaw};
+use playfield_room::{AnyRoom, Link, MemoryStore, Pausable, RoomType, Thaw};
 use proptest::prelude::*;
 
 use crate::freezing_laws::{Input, Play, cases, inputs};
@@ -63,8 +63,8 @@ impl Journaled {
             let mut play = Play::new(room, false);
             let files = Sections { room, to: Arc::clone(&sections) };
             let journaled = |room| -> Box<dyn AnyRoom> {
-                let stalled = Arc::new(AtomicBool::new(false));
-                Box::new(Recorder::journal(room, Box::new(files), keyframe_every, stalled))
+                let recorder = Recorder::journal(room, Box::new(files), keyframe_every);
+                Box::new(Pausable::journaled(recorder, Arc::new(AtomicBool::new(false))))
             };
             // Some rooms come from another process, and open their saves again.
             match room % 2 {
@@ -266,7 +266,8 @@ fn a_stalled_room_does_later_what_waits() {
     let files = Sections { room: 0, to: Arc::clone(&sections) };
     let flag = Arc::clone(&stalled);
     crate::recording_laws::take_room(&mut play, |room| {
-        Box::new(Recorder::journal(room, Box::new(files), Duration::from_secs(60), flag))
+        let recorder = Recorder::journal(room, Box::new(files), Duration::from_secs(60));
+        Box::new(Pausable::journaled(recorder, flag))
     });
     let player = play.host.join("Ann").unwrap();
     let before = play.host.room.state_hash();

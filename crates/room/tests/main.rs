@@ -17,6 +17,8 @@ mod journal_laws;
 mod lasting;
 mod macros;
 mod names;
+mod pausing;
+mod pausing_laws;
 mod rates;
 mod recording;
 mod recording_laws;

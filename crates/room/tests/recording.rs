@@ -465,6 +465,7 @@ fn ends() -> impl Strategy<Value = EndReason> {
         EndReason::Empty,
         EndReason::ShuttingDown,
         EndReason::Drained,
+        EndReason::Moved,
     ])
 }
 
@@ -578,6 +579,7 @@ fn all_inputs() -> impl Strategy<Value = Input<'static>> {
         (ends(), texts()).prop_map(|(why, text)| Input::Close(why, text.into())),
         Just(Input::Part),
         Just(Input::Abandon),
+        times().prop_map(Input::Resumed),
     ]
 }
 

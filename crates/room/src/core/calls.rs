@@ -13,9 +13,9 @@ use crate::deferred::{Asker, DEFERRED_MAX, Fate};
 use crate::frozen::{FreezeError, FrozenWriter, InFlight};
 use crate::message::{AskId, Call};
 use crate::{
-    Admission, AnyRoom, Context, EndReason, Entrant, Error, LeaveReason, Link, Mail, Operation,
-    Player, Reservation, Result, Room, RoomOutput, RoomSummary, Saves, SeatFor, Stage, Undone,
-    Unsaved,
+    Admission, AnyRoom, Context, EndReason, Entrant, Error, LeaveReason, Link, Mail, Opened,
+    Operation, Player, Reservation, Result, Room, RoomOutput, RoomSummary, Saves, SeatFor, Stage,
+    Undone, Unsaved,
 };
 
 impl<R: Room> AnyRoom for RoomCore<R> {
@@ -351,7 +351,23 @@ impl<R: Room> AnyRoom for RoomCore<R> {
         self.operate_now(at, operation, out)
     }
 
+    fn resumed(&mut self, at: Duration, paused: Duration, out: &mut dyn RoomOutput) {
+        if self.begin(at, out) {
+            for player in self.seats.iter() {
+                self.context.credit_rates(player.id, paused);
+            }
+        }
+    }
+
+    fn reopened(&mut self, at: Duration, opened: Opened) -> bool {
+        self.context.now = self.context.now.max(at);
+        self.take_over_save(opened)
+    }
+
     fn close(&mut self, at: Duration, why: EndReason, text: &str, out: &mut dyn RoomOutput) {
+        if why == EndReason::Moved {
+            return self.move_away(text, out);
+        }
         if self.begin(at, out) {
             self.begin_closing(why, text, out);
             self.settle(out);

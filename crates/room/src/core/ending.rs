@@ -118,6 +118,14 @@ impl<R: Room> RoomCore<R> {
         }
     }
 
+    /// Ends the room without callbacks: another node has its key, and may have called its own room
+    /// by now.
+    pub(super) fn move_away(&mut self, text: &str, out: &mut dyn RoomOutput) {
+        if !self.is_over() {
+            self.stop(&EndReason::Moved.error(text), out);
+        }
+    }
+
     /// After a panic: the state can't be trusted, so no code of the room is called any more.
     pub(super) fn fail(&mut self, text: &str, out: &mut dyn RoomOutput) {
         log::error!("room {} failed, and is closed: {text}", self.context.id());

@@ -1,6 +1,7 @@
 //! A persistent room: when it is saved, and who waits for that.
 
 mod saves;
+mod taking_over;
 mod unsaved;
 
 use std::future::ready;
@@ -562,16 +563,20 @@ impl<R: Room> RoomCore<R> {
         out: &mut dyn RoomOutput,
     ) {
         let Some(saving) = &mut self.saving else { return };
-        let Some(InFlight { print, asked, changed_since, .. }) =
-            saving.in_flight.take_if(|save| save.number == number)
-        else {
+        if saving.in_flight.as_ref().is_none_or(|save| save.number != number) {
             return;
-        };
+        }
         if let Err(error) = &outcome
             && error.kind() == StoreErrorKind::Fenced
         {
+            if out.fenced() {
+                return saving.is_refused(error, self.context.now);
+            }
             return self.lose(error, out);
         }
+        let Some(InFlight { print, asked, changed_since, .. }) = saving.in_flight.take() else {
+            return;
+        };
         let told = match outcome {
             Ok(()) => {
                 saving.on_disk = Some(print);

@@ -23,6 +23,8 @@ pub enum FreezeError {
         /// The number of bytes.
         bytes: usize,
     },
+    /// The room stands still, and calls wait for it.
+    Paused,
     /// The host's rooms can't be frozen.
     Unsupported,
 }
@@ -82,6 +84,7 @@ impl fmt::Display for FreezeError {
                     "the frozen room has {bytes} bytes, and at most {FROZEN_BYTES_MAX} may be"
                 )
             }
+            Self::Paused => f.write_str("the room stands still until its node may serve it again"),
             Self::Unsupported => f.write_str("rooms of this host can't be frozen"),
         }
     }

@@ -222,6 +222,7 @@ numbered! { EndReason, "the end of a room":
     Self::Empty => 1 = Self::Empty,
     Self::ShuttingDown => 2 = Self::ShuttingDown,
     Self::Drained => 3 = Self::Drained,
+    Self::Moved => 4 = Self::Moved,
 }
 
 numbered! { LeaveReason, "the reason of a player who left":
@@ -233,6 +234,7 @@ numbered! { LeaveReason, "the reason of a player who left":
     Self::RoomEnded(EndReason::Empty) => 5 = Self::RoomEnded(EndReason::Empty),
     Self::RoomEnded(EndReason::ShuttingDown) => 6 = Self::RoomEnded(EndReason::ShuttingDown),
     Self::RoomEnded(EndReason::Drained) => 7 = Self::RoomEnded(EndReason::Drained),
+    Self::RoomEnded(EndReason::Moved) => 8 = Self::RoomEnded(EndReason::Moved),
 }
 
 numbered! { StoreErrorKind, "the failure of a store":

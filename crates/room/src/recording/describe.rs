@@ -46,6 +46,8 @@ pub enum InputKind {
     Operate,
     /// The room ends.
     Close,
+    /// The room stood still, and goes on.
+    Resumed,
 }
 
 impl InputKind {
@@ -66,6 +68,7 @@ impl InputKind {
             Self::Mail => "mail",
             Self::Operate => "operate",
             Self::Close => "close",
+            Self::Resumed => "resumed",
         }
     }
 
@@ -94,6 +97,7 @@ impl Input<'_> {
             Self::Mail(_) => InputKind::Mail,
             Self::Operate(_) => InputKind::Operate,
             Self::Close(..) | Self::Part | Self::Abandon => InputKind::Close,
+            Self::Resumed(_) => InputKind::Resumed,
         }
     }
 
@@ -123,7 +127,7 @@ impl Input<'_> {
             Self::PassSyncs(syncs) => format!("{syncs} that changed nothing"),
             Self::Join(entrant) => entrant.name.clone(),
             Self::Reserve(who, wait) => format!("{who:?}, for {wait:?}"),
-            Self::Returned(_, away) => format!("after {away:.1?}"),
+            Self::Returned(_, away) | Self::Resumed(away) => format!("after {away:.1?}"),
             Self::Measured(_, round_trip) => format!("{round_trip:.1?}"),
             Self::Leave(_, why) => format!("{why:?}"),
             Self::Mail(mail) => described_mail(mail),

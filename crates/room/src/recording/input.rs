@@ -61,6 +61,8 @@ pub enum Input<'a> {
     Part,
     /// The room ends at once.
     Abandon,
+    /// The room goes on after it stood still for this time.
+    Resumed(Duration),
 }
 
 /// An answer of the host to the room, in the course of an input.
@@ -120,6 +122,7 @@ mod kind {
     pub(super) const FOUND: u8 = 20;
     pub(super) const REFUSED: u8 = 21;
     pub(super) const HASH: u8 = 22;
+    pub(super) const RESUMED: u8 = 23;
     /// Set if time has passed since the input before: it follows.
     pub(super) const LATER: u8 = 0x80;
 }
@@ -184,6 +187,7 @@ impl Cursor {
             Input::Close(..) => kind::CLOSE,
             Input::Part => kind::PART,
             Input::Abandon => kind::ABANDON,
+            Input::Resumed(_) => kind::RESUMED,
         }
     }
 
@@ -277,6 +281,7 @@ impl<'a> Input<'a> {
     fn put_rest(&self, out: &mut Vec<u8>) {
         match self {
             Self::PassSyncs(syncs) => syncs.put(out),
+            Self::Resumed(paused) => paused.put(out),
             Self::Join(entrant) => entrant.put(out),
             Self::Reserve(who, wait) => {
                 who.put(out);
@@ -316,6 +321,7 @@ impl<'a> Input<'a> {
             kind::CLOSE => Self::Close(Coded::read(reader)?, reader.text()?.into()),
             kind::PART => Self::Part,
             kind::ABANDON => Self::Abandon,
+            kind::RESUMED => Self::Resumed(Coded::read(reader)?),
             _ => return Err(unknown(start, "an entry of a record", kind)),
         })
     }
@@ -347,6 +353,7 @@ impl<'a> Input<'a> {
             Self::Close(why, text) => Input::Close(why, Cow::Owned(text.into_owned())),
             Self::Part => Input::Part,
             Self::Abandon => Input::Abandon,
+            Self::Resumed(paused) => Input::Resumed(paused),
         }
     }
 
@@ -376,6 +383,7 @@ impl<'a> Input<'a> {
             Self::Close(why, text) => room.close(at, why, &text, out),
             Self::Part => room.part(at, out),
             Self::Abandon => room.abandon(at, out),
+            Self::Resumed(paused) => room.resumed(at, paused, out),
         }
         None
     }

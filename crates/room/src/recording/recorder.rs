@@ -1,10 +1,7 @@
 //! A room that is recorded.
 
 use std::borrow::Cow;
-use std::collections::VecDeque;
 use std::fmt;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use playfield_state::{Format, PlayerId};
@@ -16,7 +13,7 @@ use super::tape::Tape;
 use super::{Files, Input, Position, RecorderSettings, Why};
 use crate::frozen::{FreezeError, FrozenWriter, InFlight};
 use crate::{
-    Admission, AnyRoom, EndReason, Entrant, Error, LeaveReason, Mail, Operation, Player,
+    Admission, AnyRoom, EndReason, Entrant, Error, LeaveReason, Mail, Opened, Operation, Player,
     Reservation, RoomOutput, RoomSummary, Saves, SeatFor, Stage, StoreErrorKind, Undone, Unsaved,
 };
 
@@ -33,27 +30,14 @@ pub struct Recorder {
     /// Nothing has been called yet.
     is_new: bool,
     /// The inputs go into a journal.
-    journal: Option<Box<Journaling>>,
+    journal: Option<Journaling>,
 }
 
 /// The state of a recorder that only a journal needs.
 struct Journaling {
-    /// The journal can't be written: the room is not called.
-    is_stalled: Arc<AtomicBool>,
-    /// The calls that wait until it can.
-    waiting: VecDeque<Input<'static>>,
     /// Another owner has the room's save.
     is_fenced: bool,
 }
-
-impl Journaling {
-    fn is_stalled(&self) -> bool {
-        self.is_stalled.load(Ordering::Relaxed)
-    }
-}
-
-/// The most messages of others than players that wait for a journal.
-const MAIL_WAITING_MAX: usize = 1_024;
 
 /// The next whole millisecond, which takes less space in a recording. A room that is recorded has
 /// such times.
@@ -82,33 +66,18 @@ impl Recorder {
     }
 
     /// Notes a room's inputs in a journal: all of them, from when it has opened. What the room
-    /// sends to others than its players is [held](RoomOutput::hold). While `is_stalled`, calls
-    /// wait; ticks, syncs and timers are left out; and joins are refused with `busy`.
+    /// sends to others than its players is [held](RoomOutput::hold).
     #[must_use]
     pub fn journal(
         room: Box<dyn AnyRoom>,
         files: Box<dyn Files>,
         keyframe_every: Duration,
-        is_stalled: Arc<AtomicBool>,
     ) -> Self {
         let settings = RecorderSettings { keyframe_every, ..RecorderSettings::default() };
         let mut tape = Tape::new(files, settings);
         tape.begin_file(&Why::Setting);
-        let (waiting, is_fenced) = (VecDeque::new(), false);
-        let journal = Some(Box::new(Journaling { is_stalled, waiting, is_fenced }));
+        let journal = Some(Journaling { is_fenced: false });
         Self { room, tape, tick: 0, is_new: false, journal }
-    }
-
-    /// Returns whether the journal can't be written now, which pauses the room.
-    #[must_use]
-    pub fn is_stalled(&self) -> bool {
-        self.journal.as_ref().is_some_and(|journal| journal.is_stalled())
-    }
-
-    /// The error of a request that can't wait until the journal can be written.
-    #[must_use]
-    pub fn stalled() -> Error {
-        Error::new(ErrorCode::Busy, "the journal can't be written now; try again")
     }
 
     /// Ends the block of inputs that is being noted, if there is one.
@@ -125,34 +94,6 @@ impl Recorder {
     /// Writes the room whole, if it can be now. Returns whether it was.
     pub fn write_whole(&mut self, at: Duration) -> bool {
         self.keyframe(whole_ms(at.max(self.tape.position().at)))
-    }
-
-    /// Calls the room, unless the journal can't be written now: then the call waits.
-    fn act(
-        &mut self,
-        at: Duration,
-        input: &Input<'_>,
-        out: &mut dyn RoomOutput,
-        call: impl FnOnce(&mut dyn AnyRoom, Duration, &mut dyn RoomOutput),
-    ) {
-        if !self.passes(at, out)
-            && let Some(journal) = &mut self.journal
-        {
-            return journal.waiting.push_back(input.clone().into_owned());
-        }
-        self.call(at, input, out, call);
-    }
-
-    /// Returns whether the room may be called. What has waited until then comes first.
-    fn passes(&mut self, at: Duration, out: &mut dyn RoomOutput) -> bool {
-        let Some(journal) = &mut self.journal else { return true };
-        if journal.is_stalled() {
-            return false;
-        }
-        for input in std::mem::take(&mut journal.waiting) {
-            input.apply(at, self, out);
-        }
-        true
     }
 
     /// The position in the recording.
@@ -212,26 +153,6 @@ impl Recorder {
             self.keyframe(at);
         }
         result
-    }
-
-    /// Refuses mail that is too much for a room that is not called now; gives back all other.
-    fn refused_mail(&mut self, mail: Mail, out: &mut dyn RoomOutput) -> Option<Mail> {
-        let Some(journal) = &mut self.journal else { return Some(mail) };
-        if let Mail::Saved { outcome: Err(error), .. } = &mail {
-            journal.is_fenced |= error.kind() == StoreErrorKind::Fenced;
-        }
-        if journal.waiting.len() < MAIL_WAITING_MAX || !journal.is_stalled() {
-            return Some(mail);
-        }
-        match mail {
-            Mail::Told { .. } => None,
-            Mail::Asked { from, ask, .. } => {
-                let to = from.as_ref().map_or("", |from| from.room_id.as_str());
-                out.post(to, Mail::Answered { ask, reply: Err(Self::stalled()) });
-                None
-            }
-            other => Some(other),
-        }
     }
 
     /// After a call.
@@ -329,17 +250,11 @@ impl AnyRoom for Recorder {
     }
 
     fn tick(&mut self, at: Duration, number: u64, out: &mut dyn RoomOutput) {
-        if !self.passes(at, out) {
-            return;
-        }
         self.tick = number;
         self.call(at, &Input::Tick(number), out, |room, at, out| room.tick(at, number, out));
     }
 
     fn sync(&mut self, at: Duration, out: &mut dyn RoomOutput) {
-        if !self.passes(at, out) {
-            return;
-        }
         self.call(at, &Input::Sync, out, |room, at, out| room.sync(at, out));
         let at = whole_ms(at);
         if self.tape.wants_keyframe(at) {
@@ -348,9 +263,6 @@ impl AnyRoom for Recorder {
     }
 
     fn wake(&mut self, at: Duration, out: &mut dyn RoomOutput) {
-        if !self.passes(at, out) {
-            return;
-        }
         self.call(at, &Input::Wake, out, |room, at, out| room.wake(at, out));
     }
 
@@ -375,7 +287,7 @@ impl AnyRoom for Recorder {
         };
         let payload_ref = Cow::Borrowed(payload);
         let input = Input::Message { player, message: borrowed, payload: payload_ref, request };
-        self.act(at, &input, out, |room, at, out| {
+        self.call(at, &input, out, |room, at, out| {
             room.message(at, player, message, payload, request, out);
         });
     }
@@ -386,9 +298,6 @@ impl AnyRoom for Recorder {
         entrant: Entrant,
         out: &mut dyn RoomOutput,
     ) -> Result<Admission, Error> {
-        if !self.passes(at, out) {
-            return Err(Self::stalled());
-        }
         let input = Input::Join(Cow::Owned(entrant.clone()));
         self.call(at, &input, out, |room, at, out| {
             room.join(at, entrant, out).inspect_err(|error| out.unheard(error))
@@ -402,15 +311,12 @@ impl AnyRoom for Recorder {
         wait: Duration,
         out: &mut dyn RoomOutput,
     ) -> Result<Reservation, Error> {
-        if !self.passes(at, out) {
-            return Err(Self::stalled());
-        }
         let input = Input::Reserve(Cow::Owned(who.clone()), wait);
         self.call(at, &input, out, |room, at, out| room.reserve(at, who, wait, out))
     }
 
     fn lost(&mut self, at: Duration, player: PlayerId, out: &mut dyn RoomOutput) {
-        self.act(at, &Input::Lost(player), out, |room, at, out| room.lost(at, player, out));
+        self.call(at, &Input::Lost(player), out, |room, at, out| room.lost(at, player, out));
     }
 
     fn returned(
@@ -421,7 +327,7 @@ impl AnyRoom for Recorder {
         out: &mut dyn RoomOutput,
     ) {
         let input = Input::Returned(player, away);
-        self.act(at, &input, out, |room, at, out| room.returned(at, player, away, out));
+        self.call(at, &input, out, |room, at, out| room.returned(at, player, away, out));
     }
 
     fn measured(
@@ -433,7 +339,7 @@ impl AnyRoom for Recorder {
     ) {
         let round_trip = if self.tape.is_on { nearest_ms(round_trip) } else { round_trip };
         let input = Input::Measured(player, round_trip);
-        self.act(at, &input, out, |room, at, out| room.measured(at, player, round_trip, out));
+        self.call(at, &input, out, |room, at, out| room.measured(at, player, round_trip, out));
     }
 
     fn leave(
@@ -444,13 +350,16 @@ impl AnyRoom for Recorder {
         out: &mut dyn RoomOutput,
     ) {
         let input = Input::Leave(player, why);
-        self.act(at, &input, out, |room, at, out| room.leave(at, player, why, out));
+        self.call(at, &input, out, |room, at, out| room.leave(at, player, why, out));
     }
 
     fn mail(&mut self, at: Duration, mail: Mail, out: &mut dyn RoomOutput) {
-        let Some(mail) = self.refused_mail(mail, out) else { return };
+        if let (Some(journal), Mail::Saved { outcome: Err(error), .. }) = (&mut self.journal, &mail)
+        {
+            journal.is_fenced |= error.kind() == StoreErrorKind::Fenced;
+        }
         let input = Input::Mail(Cow::Owned(mail.clone()));
-        self.act(at, &input, out, |room, at, out| room.mail(at, mail, out));
+        self.call(at, &input, out, |room, at, out| room.mail(at, mail, out));
     }
 
     fn operate(
@@ -461,9 +370,6 @@ impl AnyRoom for Recorder {
     ) -> Result<(), Error> {
         if self.journal.is_some() && matches!(operation, Operation::Record(_)) {
             return self.room.operate(at, operation, out);
-        }
-        if !self.passes(at, out) {
-            return Err(Self::stalled());
         }
         if let Operation::Record(records) = operation {
             match records {
@@ -478,15 +384,29 @@ impl AnyRoom for Recorder {
 
     fn close(&mut self, at: Duration, why: EndReason, text: &str, out: &mut dyn RoomOutput) {
         let input = Input::Close(why, text.into());
-        self.act(at, &input, out, |room, at, out| room.close(at, why, text, out));
+        self.call(at, &input, out, |room, at, out| room.close(at, why, text, out));
     }
 
     fn part(&mut self, at: Duration, out: &mut dyn RoomOutput) {
-        self.act(at, &Input::Part, out, |room, at, out| room.part(at, out));
+        self.call(at, &Input::Part, out, |room, at, out| room.part(at, out));
     }
 
     fn abandon(&mut self, at: Duration, out: &mut dyn RoomOutput) {
         self.call(at, &Input::Abandon, out, |room, at, out| room.abandon(at, out));
+    }
+
+    fn resumed(&mut self, at: Duration, paused: Duration, out: &mut dyn RoomOutput) {
+        let input = Input::Resumed(paused);
+        self.call(at, &input, out, |room, at, out| room.resumed(at, paused, out));
+    }
+
+    fn reopened(&mut self, at: Duration, opened: Opened) -> bool {
+        self.tape.interrupt("the room's save was opened again");
+        let is_last = self.room.reopened(at, opened);
+        if self.journal.is_some() {
+            self.keyframe(whole_ms(at));
+        }
+        is_last
     }
 
     fn freeze(
@@ -558,11 +478,11 @@ impl AnyRoom for Recorder {
     }
 
     fn wake_at(&self) -> Option<Duration> {
-        if self.is_stalled() { None } else { self.room.wake_at() }
+        self.room.wake_at()
     }
 
     fn wants_sync(&self) -> bool {
-        self.room.wants_sync() && !self.is_stalled()
+        self.room.wants_sync()
     }
 
     fn reaches(&self, since: u64) -> bool {

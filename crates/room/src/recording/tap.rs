@@ -94,6 +94,19 @@ impl RoomOutput for Tap<'_> {
         self.out.completion(save)
     }
 
+    fn waits(&mut self, player: PlayerId) {
+        self.out.waits(player);
+    }
+
+    fn fenced(&mut self) -> bool {
+        let is_reopened = self.out.fenced();
+        if is_reopened {
+            // In a replay, the room would end.
+            self.tape.interrupt("another owner has opened the room's save");
+        }
+        is_reopened
+    }
+
     fn create(&mut self, room: NewRoom) -> Result<()> {
         let answer = match self.holds {
             true => self.out.hold(Held::Create(Box::new(room))),

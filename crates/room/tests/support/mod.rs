@@ -49,6 +49,10 @@ pub(crate) struct Record {
     pub(crate) saved: Arc<Mutex<Vec<Mail>>>,
     /// The pool's queue is full.
     pub(crate) pool_is_full: bool,
+    /// The host opens saves again that another owner has opened.
+    pub(crate) reopens: bool,
+    /// The players whose messages wait.
+    pub(crate) waits: Vec<PlayerId>,
 }
 
 impl Record {
@@ -105,6 +109,14 @@ impl RoomOutput for Record {
     fn completion(&mut self, save: u64) -> Completion {
         let saved = Arc::clone(&self.saved);
         Completion::new(move |outcome| saved.lock().unwrap().push(Mail::Saved { save, outcome }))
+    }
+
+    fn waits(&mut self, player: PlayerId) {
+        self.waits.push(player);
+    }
+
+    fn fenced(&mut self) -> bool {
+        self.reopens
     }
 
     fn create(&mut self, room: NewRoom) -> Result<()> {
@@ -296,10 +308,18 @@ impl Host {
         saved.into_iter().for_each(|mail| self.mail(mail));
     }
 
-    fn run_task(&mut self, task: u64, mut work: Task) {
-        let mut cx = TaskContext::from_waker(Waker::noop());
-        if let Poll::Ready(message) = work.as_mut().poll(&mut cx) {
-            self.mail(Mail::Done { task, message });
+    /// Runs all background work that ends at once, and returns its outcomes.
+    pub(crate) fn work_done(&mut self) -> Vec<Mail> {
+        let jobs = std::mem::take(&mut self.out.jobs).into_iter();
+        let jobs = jobs.map(|(task, job)| Mail::Done { task, message: job() });
+        let tasks = std::mem::take(&mut self.out.tasks).into_iter();
+        let tasks = tasks.filter_map(|(task, work)| ended(task, work));
+        jobs.chain(tasks).chain(std::mem::take(&mut *self.out.saved.lock().unwrap())).collect()
+    }
+
+    fn run_task(&mut self, task: u64, work: Task) {
+        if let Some(mail) = ended(task, work) {
+            self.mail(mail);
         }
     }
 
@@ -331,6 +351,15 @@ impl Host {
             _ => None,
         };
         self.out.take().into_iter().filter_map(removed).collect()
+    }
+}
+
+/// The outcome of a task, if it ends at once.
+fn ended(task: u64, mut work: Task) -> Option<Mail> {
+    let mut cx = TaskContext::from_waker(Waker::noop());
+    match work.as_mut().poll(&mut cx) {
+        Poll::Ready(message) => Some(Mail::Done { task, message }),
+        Poll::Pending => None,
     }
 }
 

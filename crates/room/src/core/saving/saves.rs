@@ -6,7 +6,7 @@ use crate::frozen::parts;
 /// The maximum number of known saves. The store must fail this many times in a row to exceed it.
 const KNOWN_MAX: usize = 16;
 
-/// The saves that the store may have of a journaled room, if nobody else has saved it.
+/// The saves that the store may have of a room, if nobody else has saved it.
 #[derive(Clone, Debug, Default)]
 pub struct Saves {
     /// `None` means no save.
@@ -25,6 +25,11 @@ impl Saves {
         self.is_all && !self.known.contains(&Some(Print::of(save)))
     }
 
+    /// Returns whether the store may have this save of the room.
+    pub(super) fn has(&self, save: Option<Print>) -> bool {
+        self.known.contains(&save)
+    }
+
     /// The store has this save and no other; `None` means no save.
     pub(super) fn is(&mut self, save: Option<Print>) {
         (self.known, self.is_all) = (vec![save], true);
@@ -37,7 +42,9 @@ impl Saves {
             self.known.push(Some(save));
         }
         if self.known.len() > KNOWN_MAX {
-            self.forget();
+            // The first was durable, and the others are the newest.
+            self.is_all = false;
+            self.known.remove(1);
         }
     }
 

@@ -270,7 +270,7 @@ impl Part<'_> for IpAddr {
 }
 
 /// The reasons for which a session leaves a room, in the order of their numbers.
-const WHY: [LeaveReason; 8] = [
+const WHY: [LeaveReason; 9] = [
     LeaveReason::Left,
     LeaveReason::ConnectionLost,
     LeaveReason::TakenOver,
@@ -279,6 +279,7 @@ const WHY: [LeaveReason; 8] = [
     LeaveReason::RoomEnded(EndReason::Empty),
     LeaveReason::RoomEnded(EndReason::ShuttingDown),
     LeaveReason::RoomEnded(EndReason::Drained),
+    LeaveReason::RoomEnded(EndReason::Moved),
 ];
 
 fn number_of(why: &LeaveReason) -> u16 {

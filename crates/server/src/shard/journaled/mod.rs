@@ -17,7 +17,7 @@ use std::time::Duration;
 #[cfg(test)]
 use playfield_room::recording::BlockKind;
 use playfield_room::recording::{About, Recorder};
-use playfield_room::{AnyRoom, RoomType, Store, Unsaved};
+use playfield_room::{AnyRoom, Pausable, RoomType, Store, Unsaved};
 
 pub(crate) use self::notes::LateRoom;
 use self::notes::{Notes, RoomNotes};
@@ -197,7 +197,7 @@ impl Journaled {
         };
         let every = Duration::from_secs(room_type.settings.persist_s.into());
         let stalled = Arc::clone(&self.is_stalled);
-        Box::new(Recorder::journal(room, Box::new(files), every, stalled))
+        Box::new(Pausable::journaled(Recorder::journal(room, Box::new(files), every), stalled))
     }
 
     /// Takes a room that was ending when its process ended, and saves it when the store accepts it.

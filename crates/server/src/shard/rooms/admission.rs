@@ -6,8 +6,7 @@
 
 use std::sync::Arc;
 
-use playfield_room::recording::Recorder;
-use playfield_room::{Admission, Creator, Entrant, Error, Stage};
+use playfield_room::{Admission, Creator, Entrant, Error, Pause, Stage};
 use playfield_wire::ErrorCode;
 
 use crate::shard::frames::Stay;
@@ -150,7 +149,7 @@ impl RoomHost {
         let journaled = below.outbound.journaled.as_ref().filter(|_| is_journaled);
         if journaled.is_some_and(|journaled| journaled.is_stalled()) {
             outlet!(below).cancel(&join);
-            return self.refuse(below, &joiner, join, Recorder::stalled());
+            return self.refuse(below, &joiner, join, Pause::Journal.error());
         }
         self.parked.push((joiner, join));
     }

@@ -4,9 +4,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
-use playfield_room::recording::Recorder;
 use playfield_room::{
-    AnyRoom, Birth, Creator, EndReason, Error, Mail, ReservedSeat, RoomOutput, RoomSummary,
+    AnyRoom, Birth, Creator, EndReason, Error, Mail, Pause, ReservedSeat, RoomOutput, RoomSummary,
     SeatFor, Stage,
 };
 use playfield_state::Data;
@@ -56,7 +55,7 @@ impl RoomHost {
             && journaled.is_stalled()
             && journaled.takes(room_type, birth.key.as_deref())
         {
-            return Err(Recorder::stalled());
+            return Err(Pause::Journal.error());
         }
         if let (Some(journaled), Some(key)) = (&below.outbound.journaled, &birth.key)
             && journaled.is_unsaved(room_type, key)
@@ -314,10 +313,10 @@ impl RoomHost {
         // Last: those who are told that the room is open may look for it at once.
         self.answer_if_open(below, key);
         let Some(hosted) = self.rooms.get_mut(key) else { return };
-        // Such a room is called, and so followed up again, when its journal can be written.
-        let is_stalled = hosted.room.journaled().is_some_and(|recorder| recorder.is_stalled());
+        // Such a room is called, and so followed up again, when it goes on.
+        let is_paused = hosted.room.is_paused();
         match hosted.room.stage() {
-            Stage::Open | Stage::Closing if is_stalled => {}
+            Stage::Open | Stage::Closing if is_paused => {}
             Stage::Open if hosted.is_unfounded() => return self.end_unless_founded(below, key),
             Stage::Open => {}
             Stage::Closing => {

@@ -2,8 +2,7 @@
 
 use std::borrow::Cow;
 
-use playfield_room::recording::Recorder;
-use playfield_room::{Error, RoomType, check_key};
+use playfield_room::{Error, Pause, RoomType, check_key};
 use playfield_wire::client::{self, ClientMessage};
 use playfield_wire::server::{self, RoomInfo, ServerMessage};
 use playfield_wire::{ErrorCode, Format, RequestNumber, RoomNumber, excerpt};
@@ -139,7 +138,7 @@ impl Outlet<'_> {
             }
             if let Act::Message { request: Some(request), .. } | Act::Leave { request } = act {
                 let error = if shard == self.outbound.lanes.inputs() {
-                    Recorder::stalled()
+                    Pause::Journal.error()
                 } else {
                     let text =
                         "limits.queues.mail: the mailbox of the room's shard is full; try again";
