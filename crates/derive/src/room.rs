@@ -19,6 +19,7 @@ pub(crate) struct Arguments {
     one_per_user: Option<Ident>,
     record: Option<Ident>,
     durability: Option<Ident>,
+    isolated: Option<Ident>,
     tick_hz: Option<LitInt>,
     sync_hz: Option<LitInt>,
     capacity: Option<LitInt>,
@@ -39,7 +40,7 @@ const OPTIONS: &str = "messages(…), events(…), internal(…), asks(…), tic
                        capacity = …, empty_ms = …, closing_ms = …, join_wait_ms = …, \
                        joins_waiting_max = …, reply_ms = …, silence_ms = …, round_trip_ms = …, \
                        grace_ms = …, persist = …, creation = …, one_per_user = …, record = …, \
-                       durability = …, criteria(…)";
+                       durability = …, isolated = …, criteria(…)";
 
 impl Parse for Arguments {
     fn parse(input: ParseStream<'_>) -> syn::Result<Self> {
@@ -72,6 +73,7 @@ impl Arguments {
             "creation" => choice(input, &name, &mut self.creation, ["anyone", "server"]),
             "one_per_user" => choice(input, &name, &mut self.one_per_user, ["take_over", "refuse"]),
             "durability" => choice(input, &name, &mut self.durability, ["save", "journal"]),
+            "isolated" => choice(input, &name, &mut self.isolated, ["freeze", "go_on"]),
             "record" => choice(input, &name, &mut self.record, ["always", "never"]),
             "tick_hz" => number(input, &name, &mut self.tick_hz, 0..=1_000),
             "sync_hz" => number(input, &name, &mut self.sync_hz, 0..=1_000),
@@ -512,6 +514,11 @@ fn settings(rt: &TokenStream, arguments: &Arguments) -> TokenStream {
         Some(word) if word == "journal" => quote!(Journal),
         _ => quote!(Save),
     };
+    let isolated = match &arguments.isolated {
+        None => quote!(Usual),
+        Some(word) if word == "freeze" => quote!(Freeze),
+        Some(_) => quote!(GoOn),
+    };
     let creation = if by_server { quote!(Server) } else { quote!(Anyone) };
     quote! {
         #rt::Settings {
@@ -531,6 +538,7 @@ fn settings(rt: &TokenStream, arguments: &Arguments) -> TokenStream {
             one_per_user: #rt::OnePerUser::#one_per_user,
             record: #rt::Record::#record,
             durability: #rt::Durability::#durability,
+            isolated: #rt::Isolated::#isolated,
         }
     }
 }

@@ -58,7 +58,7 @@ pub use life::{EndReason, LeaveReason, Stage, Undone};
 pub use memory_store::MemoryStore;
 pub use message::{
     Answer, AskId, AskOf, Asks, CreatedBy, Durability, EventOf, Handle, Internal, InternalOf,
-    MessageOf, On, OnePerUser, RATE_MULTIPLE, REFUSALS_MIN, Record, Settings,
+    Isolated, MessageOf, On, OnePerUser, RATE_MULTIPLE, REFUSALS_MIN, Record, Settings,
 };
 pub use new_room::{Founder, InRoom, NewRoom, RoomBuilder};
 pub use operation::Operation;
@@ -85,8 +85,8 @@ pub use timers::{TIMER_PERIOD_MIN, TimerId};
 pub mod __rt {
     pub use crate::message::{Call, Declared, answered, call, new_name, take, unknown};
     pub use crate::{
-        Accepts, AskId, Asks, Context, CreatedBy, Durability, Emits, Internal, Message, OnePerUser,
-        Record, Result, Room, RoomInterface, Settings, schema as room_schema,
+        Accepts, AskId, Asks, Context, CreatedBy, Durability, Emits, Internal, Isolated, Message,
+        OnePerUser, Record, Result, Room, RoomInterface, Settings, schema as room_schema,
     };
     pub use playfield_state::__rt::*;
     pub use playfield_state::MessageRate;

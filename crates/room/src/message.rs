@@ -223,6 +223,35 @@ pub struct Settings {
     pub record: Record,
     /// The loss that a crash may cost. Default: what changed since the last save.
     pub durability: Durability,
+    /// The behavior of a room with a key while its node in a cluster can't show that it serves the
+    /// key. Default: it stands still if it is persistent, and goes on otherwise.
+    pub isolated: Isolated,
+}
+
+impl Settings {
+    /// Returns whether a room with a key stands still while its node in a cluster can't show that
+    /// it serves the key.
+    #[must_use]
+    pub fn freezes(&self) -> bool {
+        match self.isolated {
+            Isolated::Usual => self.persist_s > 0,
+            Isolated::Freeze => true,
+            Isolated::GoOn => false,
+        }
+    }
+}
+
+/// The behavior of a room with a key while its node in a cluster can't show that it serves the key:
+/// another node may have taken it over.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Isolated {
+    /// [`Freeze`](Self::Freeze) for rooms that are persistent, and [`GoOn`](Self::GoOn) for others.
+    #[default]
+    Usual,
+    /// It stands still with its players, and goes on if no other node has had its key meanwhile.
+    Freeze,
+    /// It goes on. There may be another room with its key then.
+    GoOn,
 }
 
 /// The loss that a crash of the process or the machine costs a room that is saved.
@@ -292,6 +321,7 @@ impl Default for Settings {
             one_per_user: OnePerUser::No,
             record: Record::Failures,
             durability: Durability::Save,
+            isolated: Isolated::Usual,
         }
     }
 }

@@ -54,6 +54,7 @@ use crate::{Context, EndReason, LeaveReason, Player, Result};
 /// | `one_per_user = refuse` | both are there | what happens when a user joins who is there already: `take_over` or `refuse`, see [`OnePerUser`](crate::OnePerUser) |
 /// | `record = always` | the last minutes, if it fails | what a node with the setting `recordings.folder` records of such rooms: `always` or `never`, see [`Record`](crate::Record) |
 /// | `durability = journal` | the last save | what a crash leaves of a room with `persist` and a key: `journal` is all that anyone was sent, see [below](#rooms-that-last) |
+/// | `isolated = go_on` | `freeze` with `persist`, else `go_on` | what a room with a key does while its node in a cluster can't show that it serves the key: `freeze` stands still, see [`Isolated`](crate::Isolated) |
 /// | `tick_hz = 30` | 0 | calls of [`tick`](Self::tick) per second, up to 1,000; 0 = never |
 /// | `sync_hz = 20` | `tick_hz`, or 20 if that is 0 | patches per second to each player, up to 1,000; 0 = only after [`Context::sync_now`] |
 /// | `capacity = 64` | 64 | most players, 1 to 1,000,000 |

@@ -241,3 +241,31 @@ fn a_player_who_leaves_meanwhile_is_gone() {
     host.room.abandon(host.at, &mut host.out);
     assert!(host.room.is_closed());
 }
+
+#[test]
+fn persistent_rooms_stand_still_without_a_lease_unless_their_type_says_otherwise() {
+    mod types {
+        use playfield_room::{Room, room};
+        use playfield_state::State;
+
+        #[derive(State, Default)]
+        pub(super) struct Lobby {}
+        #[room()]
+        impl Room for Lobby {}
+
+        #[derive(State, Default)]
+        pub(super) struct Strict {}
+        #[room(isolated = freeze)]
+        impl Room for Strict {}
+
+        #[derive(State, Default)]
+        pub(super) struct Lax {}
+        #[room(persist = 10, isolated = go_on)]
+        impl Room for Lax {}
+    }
+    fn freezes<R: Room>() -> bool {
+        RoomType::of::<R>("test").settings.freezes()
+    }
+    assert!(freezes::<Counter>() && freezes::<types::Strict>());
+    assert!(!freezes::<types::Lobby>() && !freezes::<types::Lax>());
+}

@@ -10,7 +10,7 @@ use playfield_state::{Bytes, Data, PlayerId, TreeWriter};
 use playfield_wire::DecodeError;
 use playfield_wire::schema::Type;
 
-use crate::{CreatedBy, Durability, OnePerUser, Record};
+use crate::{CreatedBy, Durability, Isolated, OnePerUser, Record};
 
 /// The parts, by their numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -252,6 +252,7 @@ impl From<crate::Settings> for Settings {
             // These are up to the host.
             record: _,
             durability: _,
+            isolated: _,
         } = settings;
         Self {
             tick_hz,
@@ -302,6 +303,7 @@ impl From<Settings> for crate::Settings {
             },
             record: Record::default(),
             durability: Durability::default(),
+            isolated: Isolated::default(),
         }
     }
 }
