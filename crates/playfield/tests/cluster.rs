@@ -6,6 +6,8 @@ mod engine;
 mod process;
 #[path = "cluster/raw.rs"]
 mod raw;
+#[path = "cluster/standing.rs"]
+mod standing;
 
 use std::time::{Duration, Instant};
 

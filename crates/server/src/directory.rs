@@ -23,6 +23,7 @@ use std::time::Duration;
 use playfield_room::{Error, RoomSummary};
 use playfield_wire::{ErrorCode, excerpt};
 
+use crate::cluster::KeyOf;
 use crate::memory::shrink_map;
 use crate::room_id::RoomId;
 use crate::sought::Sought;
@@ -113,6 +114,14 @@ impl Directory {
         let inner = self.lock();
         let id = inner.keys.get(usize::from(room_type))?.find(key)?;
         (!inner.rooms[&id].summary.closing).then_some(id)
+    }
+
+    /// The room that has this key, even one that is about to begin or to end, and its place.
+    pub(crate) fn place_of(&self, key: &KeyOf) -> Option<(RoomId, Place)> {
+        let inner = self.lock();
+        let id = inner.keys.get(usize::from(key.room_type))?.find(&key.key)?;
+        let room = &inner.rooms[&id];
+        Some((id, Place { room_type: room.room_type, shard: room.shard }))
     }
 
     /// Returns whether a room has this key, even one that is about to begin or to end.
@@ -307,6 +316,16 @@ impl Directory {
         }
         shrink_map(&mut inner.rooms);
         room.key.map(|key| (room.room_type, key.text))
+    }
+
+    /// Another node has the key of a room that goes on here: it is not found by it any more.
+    pub(crate) fn forget_key(&self, id: RoomId) {
+        let inner = &mut *self.lock();
+        if let Some(room) = inner.rooms.get_mut(&id)
+            && let Some(key) = room.key.take()
+        {
+            inner.keys[usize::from(room.room_type)].remove(&key);
+        }
     }
 
     /// Up to `limit` public rooms whose metadata has all of `filter`, oldest first.

@@ -59,6 +59,15 @@ impl Engine {
     }
 }
 
+impl Engine {
+    /// Sends it a signal, such as `STOP`.
+    pub(crate) fn signal(&self, name: &str) {
+        let process = self.process.id().to_string();
+        let sent = Command::new("kill").args([&format!("-{name}"), &process]).status().unwrap();
+        assert!(sent.success());
+    }
+}
+
 impl Drop for Engine {
     fn drop(&mut self) {
         let _ = self.process.kill();

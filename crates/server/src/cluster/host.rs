@@ -2,14 +2,14 @@
 //! shards, and carries out its effects. All runs on one thread.
 
 use std::cell::{Cell, OnceCell, RefCell};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use playfield_cluster::{
-    AskError, Choice, Effect, Event, Key, Load, Node, Peer, Place, Save, Want, claim_key,
+    AskError, Choice, Effect, Event, Key, Load, Node, Peer, Place, Want, claim_key,
 };
 use playfield_room::Error;
 use playfield_wire::ErrorCode;
@@ -41,7 +41,7 @@ pub(super) struct Host {
     pub(super) cluster: Arc<Cluster>,
     node: RefCell<Node>,
     handle: OnceCell<NodeHandle>,
-    state: RefCell<State>,
+    pub(super) state: RefCell<State>,
     pub(super) grants: RefCell<Grants>,
     /// The time at which the load was last looked at.
     loaded_at: Cell<Duration>,
@@ -51,15 +51,17 @@ pub(super) struct Host {
 
 /// Requests that wait for an effect.
 #[derive(Default)]
-struct State {
+pub(super) struct State {
     last: u64,
     located: HashMap<u64, oneshot::Sender<Located>>,
     asked: HashMap<u64, oneshot::Sender<Result<Vec<u8>, AskError>>>,
     /// The keys that were claimed, by the names of their claims.
-    keys: HashMap<Key, KeyOf>,
+    pub(super) keys: HashMap<Key, KeyOf>,
+    /// The shards whose rooms stand still until the lease is renewed.
+    pub(super) cut_off: HashSet<u16>,
     lock: Option<Lock>,
     /// Answered when the node has its slot.
-    ready: Option<oneshot::Sender<()>>,
+    pub(super) ready: Option<oneshot::Sender<()>>,
 }
 
 /// The place of a key.
@@ -129,15 +131,18 @@ impl Host {
         node.exchange(now, engine);
         let effects: Vec<Effect> = std::iter::from_fn(|| node.next_effect()).collect();
         self.publish(now, &node);
+        let acts_until = node.acts_until();
         drop(node);
         for effect in effects {
             self.carry_out(effect);
         }
+        // After the effects: rooms that are to be frozen are so before others go on.
+        self.renew(now, acts_until);
         next.saturating_sub(now)
     }
 
     /// Gives the node an event, and has it take its turn.
-    fn event(&self, event: Event) {
+    pub(super) fn event(&self, event: Event) {
         self.node.borrow_mut().event(boot_clock::now(), event);
         self.work.notify_one();
     }
@@ -162,6 +167,16 @@ impl Host {
             }
             Order::Settled(key) => self.settle(&key),
             Order::Freed(key) => self.release(&key),
+            Order::CutOff(shard) => {
+                self.state.borrow_mut().cut_off.insert(shard);
+                self.work.notify_one();
+            }
+            Order::Fenced(key) => self.fenced(key),
+            Order::Compared { key, attempt, save } => {
+                if let Ok(key) = claim_key(&self.type_name(key.room_type), &key.key) {
+                    self.event(Event::Opened { key, attempt, save: Some(save) });
+                }
+            }
             Order::Stop => {}
         }
     }
@@ -178,12 +193,8 @@ impl Host {
         match effect {
             Effect::Ready { slot, incarnation } => {
                 log::info!("the node has the slot {slot} of the cluster, as {incarnation:?}");
-                let mut state = self.state.borrow_mut();
-                if let Some(lock) = &mut state.lock {
+                if let Some(lock) = &mut self.state.borrow_mut().lock {
                     lock.note(slot);
-                }
-                if let Some(ready) = state.ready.take() {
-                    let _ = ready.send(());
                 }
             }
             Effect::Found { request, place, is_code } => {
@@ -191,11 +202,9 @@ impl Host {
                     let _ = located.send(Located { place, is_code });
                 }
             }
-            // The shard opens the save when it creates the room, which comes after the claim.
-            Effect::Open { key, attempt } => {
-                self.event(Event::Opened { key, attempt, save: Some(Save::Intact) });
-            }
-            Effect::Serve { .. } => {}
+            Effect::Open { key, attempt } => self.open(key, attempt),
+            Effect::Serve { key } | Effect::Thaw { key } => self.thaw(&key),
+            Effect::Freeze { key } => self.freeze(&key),
             Effect::Asked { from, number, body, .. } => {
                 let host = Rc::clone(self);
                 spawn_local(async move {
@@ -209,8 +218,6 @@ impl Host {
                 }
             }
             Effect::Noted(notice) => log::warn!("cluster: {notice}"),
-            // The fence of a room refuses its saves once another node has opened them.
-            Effect::Freeze { .. } | Effect::Thaw { .. } => {}
             Effect::End { key } => self.end(&key),
             Effect::Told { .. } | Effect::LinkReset { .. } => {}
         }
@@ -273,18 +280,6 @@ impl Host {
         if !is_used && let Ok(key) = claim_key(&self.type_name(key.room_type), &key.key) {
             self.state.borrow_mut().keys.remove(&key);
             self.event(Event::Released { key });
-        }
-    }
-
-    /// Ends a room whose key another node has had meanwhile.
-    fn end(&self, key: &Key) {
-        let of = self.state.borrow_mut().keys.remove(key);
-        let (Some(of), Some(handle)) = (of, self.handle.get()) else { return };
-        let id = handle.node().directory.find_by_key(of.room_type, &of.key);
-        if let Some(id) = id {
-            let text = "another node has taken over the room; join it again by its key";
-            // It may have ended meanwhile.
-            let _ = handle.close(id.as_str(), text);
         }
     }
 

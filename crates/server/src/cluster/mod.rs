@@ -15,17 +15,19 @@ mod boot_clock;
 mod engine;
 mod grants;
 mod host;
+pub(crate) mod keeping;
 mod lock;
 mod message;
 mod seating;
 pub(crate) mod seeking;
 mod start;
 
-use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, AtomicU16, AtomicUsize, Ordering};
+use std::collections::{HashMap, HashSet};
+use std::sync::atomic::{AtomicBool, AtomicU16, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use playfield_cluster::Save;
 use playfield_wire::ErrorCode;
 use tokio::sync::mpsc::UnboundedSender;
 
@@ -42,6 +44,11 @@ const SEEKS_MAX: usize = 10_000;
 pub(crate) struct Cluster {
     /// The node's slot.
     slot: AtomicU16,
+    /// The time by the boot clock until which the node may call the rooms that it serves by claims,
+    /// in nanoseconds.
+    acts_until: AtomicU64,
+    /// The keys of rooms that stand still until they are claimed again.
+    frozen: Mutex<HashSet<KeyOf>>,
     /// New rooms come to this node before others.
     takes_next: AtomicBool,
     /// The URLs at which clients reach this node.
@@ -55,7 +62,7 @@ pub(crate) struct Cluster {
 }
 
 /// An order for the cluster's thread.
-enum Order {
+pub(crate) enum Order {
     /// The node runs.
     Serve(NodeHandle),
     /// Find the room of a join.
@@ -64,6 +71,12 @@ enum Order {
     Settled(KeyOf),
     /// A room with a key has ended.
     Freed(KeyOf),
+    /// The rooms of a shard stand still: the node's lease has run out.
+    CutOff(u16),
+    /// The save of a room was refused: another owner has opened it.
+    Fenced(KeyOf),
+    /// A save was compared with the room in memory.
+    Compared { key: KeyOf, attempt: u64, save: Save },
     /// The node has ended.
     Stop,
 }
@@ -82,13 +95,47 @@ impl Cluster {
         orders: UnboundedSender<Order>,
     ) -> Self {
         let (slot, others, seeks) = (AtomicU16::new(0), Mutex::default(), AtomicUsize::new(0));
-        let takes_next = AtomicBool::new(true);
-        Self { slot, takes_next, addresses, others, redirect_wait, orders, seeks }
+        let (takes_next, acts_until) = (AtomicBool::new(true), AtomicU64::new(0));
+        let frozen = Mutex::default();
+        Self {
+            slot,
+            acts_until,
+            frozen,
+            takes_next,
+            addresses,
+            others,
+            redirect_wait,
+            orders,
+            seeks,
+        }
     }
 
     /// The node's slot.
     pub(crate) fn slot(&self) -> u16 {
         self.slot.load(Ordering::Relaxed)
+    }
+
+    /// Returns whether the node may call the rooms that it serves by claims.
+    pub(crate) fn acts(&self) -> bool {
+        nanoseconds(boot_clock::now()) < self.acts_until.load(Ordering::Relaxed)
+    }
+
+    /// Returns whether a room with this key would stand still until it is claimed again.
+    pub(crate) fn is_frozen(&self, key: &KeyOf) -> bool {
+        self.frozen.lock().unwrap_or_else(PoisonError::into_inner).contains(key)
+    }
+
+    fn set_frozen(&self, key: KeyOf, is_frozen: bool) {
+        let mut frozen = self.frozen.lock().unwrap_or_else(PoisonError::into_inner);
+        if is_frozen {
+            frozen.insert(key);
+        } else {
+            frozen.remove(&key);
+        }
+    }
+
+    fn set_acts_until(&self, until: Option<Duration>) {
+        self.acts_until.store(until.map_or(0, nanoseconds), Ordering::Relaxed);
     }
 
     /// Returns whether new rooms come to this node before others.
@@ -131,9 +178,43 @@ impl Cluster {
         self.order(Order::Freed(key));
     }
 
+    /// The rooms of a shard stand still. The shard is told when the node may call them again.
+    pub(crate) fn cut_off(&self, shard: u16) {
+        self.order(Order::CutOff(shard));
+    }
+
+    /// The save of a room was refused. The room stands still until the key is claimed again.
+    pub(crate) fn fenced(&self, key: KeyOf) {
+        self.order(Order::Fenced(key));
+    }
+
+    /// A save that was opened again was compared with the room in memory.
+    pub(crate) fn compared(&self, key: KeyOf, attempt: u64, save: Save) {
+        self.order(Order::Compared { key, attempt, save });
+    }
+
     fn order(&self, order: Order) {
         // The thread ends after all others.
         let _ = self.orders.send(order);
+    }
+}
+
+fn nanoseconds(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+impl Cluster {
+    /// A cluster whose orders a test obeys. Its lease lasts.
+    pub(crate) fn of_test() -> (Self, tokio::sync::mpsc::UnboundedReceiver<Order>) {
+        let (orders, received) = tokio::sync::mpsc::unbounded_channel();
+        let cluster = Self::new(Vec::new(), Duration::from_secs(30), orders);
+        cluster.set_lease(true);
+        (cluster, received)
+    }
+
+    pub(crate) fn set_lease(&self, lasts: bool) {
+        self.set_acts_until(lasts.then_some(Duration::MAX));
     }
 }
 

@@ -136,7 +136,8 @@ impl Inner {
 
         let open = &mut self.open[usize::from(room.room_type)];
         let RoomSummary { locked, private, closing, .. } = room.summary;
-        if room.is_full() || locked || private || closing || room.key.is_some() {
+        let has_key = room.key.is_some() || room.summary.key.is_some();
+        if room.is_full() || locked || private || closing || has_key {
             open.remove(&room.criteria, room.age);
         } else {
             open.insert(&room.criteria, room.age, id);

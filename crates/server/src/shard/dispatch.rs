@@ -154,6 +154,8 @@ impl Shard {
                 outlet!(self).refused(connection, *join, error);
             }
             ShardMail::Sought { seek, sought } => outlet!(self).sought(*seek, sought),
+            ShardMail::Claim { room, claim } => self.host.claim(&mut below!(self), room, claim),
+            ShardMail::LeaseRenewed => self.host.lease_renewed(&mut below!(self)),
             ShardMail::Frames(frames) => self.take_frames(&frames),
             ShardMail::Relieve(address) => drop(outlet!(self).relieve(Some(&address))),
             ShardMail::Found(founding) => self.host.found(&mut below!(self), *founding),

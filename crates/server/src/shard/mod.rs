@@ -196,6 +196,9 @@ impl Shard {
         self.pacing.begin(self.env.stopwatch.read());
         self.sessions.snapshots.begin();
         self.outbound.begin();
+        if self.env.node.cluster.is_some() {
+            self.host.look_at_lease(&mut below!(self));
+        }
     }
 
     /// Begins to serve a connection: what was kept of its input is handled.

@@ -461,6 +461,7 @@ impl AnyRoom for TestRoom {
     fn close(&mut self, _: Duration, why: EndReason, text: &str, out: &mut dyn RoomOutput) {
         let code = match why {
             EndReason::ShuttingDown => ErrorCode::ShuttingDown,
+            EndReason::Moved => ErrorCode::RoomMoved,
             _ => ErrorCode::RoomClosed,
         };
         self.end(&Error::new(code, text), out);

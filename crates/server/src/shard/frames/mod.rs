@@ -151,6 +151,7 @@ mod tests {
             ToSession::Fleeting(b"patch"),
             ToSession::Lost,
             ToSession::Done,
+            ToSession::Waits,
             ToSession::Took(Duration::from_nanos(70_000)),
             ToSession::Holds { before: 0, after: 1 << 33 },
             ToSession::CopyResumed { number: u32::MAX, body: b"" },

@@ -94,6 +94,7 @@ parts! {
         8 CopyResumed { number, body } [number body],
         9 Doom { code, text, unless_away } [code text unless_away],
         10 Left { snapshots, answered } [snapshots answered],
+        11 Waits [],
     }
 }
 

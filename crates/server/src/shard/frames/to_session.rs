@@ -21,6 +21,8 @@ pub(crate) enum ToSession<'a> {
     Lost,
     /// An act of the member is done.
     Done,
+    /// An act of the member waits until the room goes on: it is done later, too.
+    Waits,
     /// Work for this client alone took so long.
     Took(Duration),
     /// The room holds `after` bytes of events for a player who is entering, instead of `before`.

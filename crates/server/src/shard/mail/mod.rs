@@ -19,6 +19,7 @@ use crate::addresses::Address;
 use crate::auth::Decided;
 use crate::background::Begin;
 use crate::channel::Publication;
+use crate::cluster::keeping::Claim;
 use crate::cluster::seeking::{Seek, Sought};
 use crate::founding::Founding;
 use crate::handle::operated::{Inspect, Operate, Search, Survey};
@@ -43,6 +44,10 @@ pub(crate) enum ShardMail {
     Refused { connection: ConnectionKey, join: Box<JoinRequest>, error: Error },
     /// To the session's shard: where the room of a join is.
     Sought { seek: Box<Seek>, sought: Sought },
+    /// To the room's shard: news of the claim of its key.
+    Claim { room: RoomId, claim: Claim },
+    /// To a shard that has seen the end of the node's lease: it was renewed.
+    LeaseRenewed,
     /// [Frames](crate::shard::frames) of rooms and sessions of another shard.
     Frames(Vec<u8>),
     /// To other shards: an address holds too much memory. If it still does, the connections that

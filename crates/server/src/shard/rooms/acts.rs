@@ -120,6 +120,7 @@ impl RoomHost {
                 any.mail(at, mail, out);
             }
         });
+        self.pause_fenced(below);
     }
 
     /// On the room's shard: the session of a member has lost its connection.

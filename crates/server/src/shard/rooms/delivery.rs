@@ -19,6 +19,7 @@ use crate::founding::Founding;
 use crate::room_id::RoomId;
 use crate::shard::connection::{Kind, Links};
 use crate::shard::env::Env;
+use crate::shard::frames::{Stay, ToSession};
 use crate::shard::keys::{RoomKey, member_key};
 use crate::shard::mail::ShardMail;
 use crate::shard::outbound::Outbound;
@@ -26,6 +27,7 @@ use crate::shard::rooms::capture::Capture;
 use crate::shard::rooms::host::{Below, Queues, RoomHost};
 use crate::shard::rooms::link::MemberLink;
 use crate::shard::rooms::member::{Member, Members, Standing};
+use crate::shard::rooms::pausing::Waits;
 use crate::shard::rooms::record::Record;
 use crate::shard::session::outlet::Outlet;
 use crate::shard::session::sessions::Sessions;
@@ -359,6 +361,29 @@ impl RoomOutput for HostedRoomOutput<'_> {
     fn spawn(&mut self, task: u64, work: Task) -> Result<(), Error> {
         let origin = Origin { shard: self.delivery.env.shard, room: self.room, task };
         self.delivery.outbound.background.spawn(origin, work)
+    }
+
+    fn waits(&mut self, player: PlayerId) {
+        let standing = self.delivery.queues.standing.get_mut(&self.room);
+        let waits = standing.and_then(|members| members.get_mut(&player));
+        let Some(Waits { member, acts }) = waits else { return };
+        let Some(member) = self.members.get_mut(*member) else { return };
+        *acts += 1;
+        match &mut member.link {
+            MemberLink::Local(connection) => {
+                let stay = Stay { connection: *connection, room: member.number };
+                self.delivery.outlet().act_waits(stay);
+            }
+            MemberLink::Remote(link) => link.put(self.delivery.outbound, ToSession::Waits),
+        }
+    }
+
+    fn fenced(&mut self) -> bool {
+        let is_clustered = self.delivery.env.node.cluster.is_some();
+        if is_clustered {
+            self.delivery.queues.fenced.push(self.room);
+        }
+        is_clustered
     }
 
     fn completion(&mut self, save: u64) -> Completion {

@@ -16,6 +16,7 @@ use crate::shard::outbound::Outbound;
 use crate::shard::rooms::Rooms;
 use crate::shard::rooms::busy::Busy;
 use crate::shard::rooms::lateness::{Lateness, ShardLateness};
+use crate::shard::rooms::pausing::Waits;
 use crate::shard::rooms::saves::Saves;
 use crate::shard::rooms::schedule::Schedule;
 use crate::shard::rooms::traffic::Traffic;
@@ -51,6 +52,8 @@ pub(crate) struct RoomHost {
     /// Searches for rooms that wait for a room to be created, or to end.
     pub(super) parked_foundings: Vec<Founding>,
     pub(in crate::shard) queues: Queues,
+    /// The node's lease in its cluster has run out.
+    pub(super) is_cut_off: bool,
     /// Players of recovered rooms whose sessions are gone, and when they leave.
     pub(in crate::shard) left_behind: VecDeque<(Duration, RoomKey, PlayerId)>,
 }
@@ -65,6 +68,10 @@ pub(crate) struct Queues {
     pub(in crate::shard) refusals: VecDeque<(ConnectionKey, Box<JoinRequest>, Error)>,
     pub(in crate::shard) traffic: Traffic,
     pub(in crate::shard) saves: Saves,
+    /// The players of rooms that stand still.
+    pub(super) standing: HashMap<RoomKey, HashMap<PlayerId, Waits>>,
+    /// Rooms whose save another owner has opened.
+    pub(super) fenced: Vec<RoomKey>,
 }
 
 impl RoomHost {
@@ -106,6 +113,7 @@ impl RoomHost {
             parked: Vec::new(),
             parked_foundings: Vec::new(),
             queues: Queues::default(),
+            is_cut_off: false,
             left_behind: VecDeque::new(),
         }
     }

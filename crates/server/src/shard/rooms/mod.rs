@@ -15,6 +15,7 @@ pub(crate) mod link;
 pub(crate) mod member;
 mod operating;
 pub(crate) mod overdue;
+mod pausing;
 mod queue;
 pub(crate) mod record;
 mod remote_link;
@@ -105,6 +106,8 @@ pub(crate) struct Hosted {
     pub(super) record: Option<Box<Record>>,
     /// The number of the last save that is complete.
     pub(in crate::shard) saved: Option<u64>,
+    /// It stands still until its key is claimed again.
+    pub(super) is_frozen: bool,
     /// Its recent lateness, and the number of syncs that it has missed since it began.
     pub(super) late: Late,
     pub(super) syncs_missed: u64,
@@ -160,6 +163,7 @@ impl Hosted {
             synced_on_demand: 0,
             record: None,
             saved: None,
+            is_frozen: false,
             late: Late::default(),
             syncs_missed: 0,
             capture: None,

@@ -67,6 +67,11 @@ impl RoomHost {
             );
             return Err(Error::new(ErrorCode::Busy, text));
         }
+        if let Some(key) = &birth.key
+            && self.is_in_doubt(below, spec.room_type, key)
+        {
+            return Err(Pause::Cluster.error());
+        }
         below.env.watch.enters(spec.room_type);
         let made = catch_unwind(AssertUnwindSafe(|| (room_type.create)(birth)));
         let room = made.unwrap_or_else(|_| {
@@ -315,6 +320,9 @@ impl RoomHost {
         let Some(hosted) = self.rooms.get_mut(key) else { return };
         // Such a room is called, and so followed up again, when it goes on.
         let is_paused = hosted.room.is_paused();
+        if is_paused && self.queues.standing.contains_key(&key) {
+            return hosted.set_due(key, &mut self.schedule, None);
+        }
         match hosted.room.stage() {
             Stage::Open | Stage::Closing if is_paused => {}
             Stage::Open if hosted.is_unfounded() => return self.end_unless_founded(below, key),
@@ -367,6 +375,7 @@ impl RoomHost {
         }
         if let Some(mut hosted) = self.rooms.remove(key) {
             self.queues.traffic.end(self.rooms.places());
+            self.queues.standing.remove(&key);
             self.busy.dropped(hosted.room_type);
             self.schedule.change(key, hosted.due, None);
             self.by_id.remove(&hosted.id);

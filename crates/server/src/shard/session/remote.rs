@@ -30,12 +30,8 @@ impl Outlet<'_> {
             ToSession::Counted(body) => self.pass_on(stay, Kind::Counted(Some(number)), body),
             ToSession::Fleeting(body) => self.pass_on(stay, Kind::Fleeting, body),
             ToSession::Lost => self.lose_message(key, number),
-            ToSession::Done => {
-                if let Some(room) = self.stay_mut(stay) {
-                    room.acts = room.acts.saturating_sub(1);
-                    self.read_again(key);
-                }
-            }
+            ToSession::Done => self.acts_done(stay, 1),
+            ToSession::Waits => self.act_waits(stay),
             ToSession::Took(time) => self.links.charge(key, self.env.now, time),
             ToSession::Holds { before, after } => self.holds_events(stay, before, after),
             ToSession::CopyResumed { number: resumes, body } => {
@@ -50,6 +46,27 @@ impl Outlet<'_> {
                 let snapshots = Allowance::with_remaining(snapshots, self.env.now);
                 self.left_elsewhere(stay, snapshots, answered);
             }
+        }
+    }
+
+    /// An act of a member waits until its room goes on.
+    pub(in crate::shard) fn act_waits(&mut self, stay: Stay) {
+        if let Some(session) = self.sessions.get_mut(stay.connection)
+            && let Some(room) = session.room_mut(stay.room)
+        {
+            room.acts += 1;
+            let is_enough = session.has_acts_enough();
+            if let Some(connection) = self.links.get_mut(stay.connection) {
+                connection.pause.acts = is_enough;
+            }
+        }
+    }
+
+    /// A room has done so many acts of a member.
+    pub(in crate::shard) fn acts_done(&mut self, stay: Stay, count: u32) {
+        if let Some(room) = self.stay_mut(stay) {
+            room.acts = room.acts.saturating_sub(count);
+            self.read_again(stay.connection);
         }
     }
 

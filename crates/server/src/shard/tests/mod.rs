@@ -35,6 +35,7 @@ mod names;
 mod operating;
 mod overload;
 mod passed_on;
+mod pausing;
 mod placed;
 mod rates;
 mod refusals;

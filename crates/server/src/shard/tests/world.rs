@@ -7,11 +7,12 @@ use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use playfield_room::{Completion, Error, Job, Mail, OnePerUser, Task};
+use playfield_room::{Completion, Error, Isolated, Job, Mail, OnePerUser, Task};
 use playfield_websocket::{Decoder, Deflate, Item, Limits, Opcode, Role};
 use playfield_wire::client::{self, ClientMessage, Hello};
 use playfield_wire::framing::{Framing, PREAMBLE, write_frame};
 use playfield_wire::{ErrorCode, Format, RequestNumber, RoomNumber};
+use tokio::sync::mpsc::UnboundedReceiver;
 
 use super::authentication;
 use super::gadget::{FleetLog, TestFleet};
@@ -28,6 +29,7 @@ use super::{credit, overload, passed_on, switching};
 use crate::addresses::Tally;
 use crate::auth::{Authenticator, Deciding, Decision, Guests, Identity};
 use crate::background::{Background, Begin, Origin, Underway};
+use crate::cluster::{Cluster, Order};
 use crate::config::Config;
 use crate::entropy::Entropy;
 use crate::fleet::{FleetSettings, HostedFleet};
@@ -169,7 +171,7 @@ impl World {
         settings: &[(&str, &str)],
         fleet_settings: FleetSettings,
     ) -> Self {
-        Self::with(shards, settings, fleet_settings, OnePerUser::No, 0)
+        Self::with(shards, settings, fleet_settings, (OnePerUser::No, 0), None)
     }
 
     /// Like [`new`](Self::new), where a user has one session.
@@ -178,15 +180,25 @@ impl World {
         settings: &[(&str, &str)],
         one_session: OnePerUser,
     ) -> Self {
-        Self::with(shards, settings, FleetSettings::default(), one_session, 0)
+        Self::with(shards, settings, FleetSettings::default(), (one_session, 0), None)
+    }
+
+    /// Like [`new`](Self::new), in a cluster whose orders the test obeys. Rooms of the type `test`
+    /// stand still without a lease.
+    pub(super) fn in_cluster(shards: usize) -> (Self, Arc<Cluster>, UnboundedReceiver<Order>) {
+        let (cluster, orders) = Cluster::of_test();
+        let (cluster, rule) = (Arc::new(cluster), (OnePerUser::No, 0));
+        let fleet = FleetSettings::default();
+        let world = Self::with(shards, &[], fleet, rule, Some(Arc::clone(&cluster)));
+        (world, cluster, orders)
     }
 
     fn with(
         shards: usize,
         settings: &[(&str, &str)],
         fleet_settings: FleetSettings,
-        one_session: OnePerUser,
-        build: usize,
+        (one_session, build): (OnePerUser, usize),
+        cluster: Option<Arc<Cluster>>,
     ) -> Self {
         let owned = |&(name, value): &(&str, &str)| (name.to_owned(), value.to_owned());
         let made_with = (settings.iter().map(owned).collect(), one_session);
@@ -229,7 +241,11 @@ impl World {
         (ticking.settings.tick_hz, ticking.settings.silence_ms) = (20, 0);
         room_types.push(ticking);
         let secret = Entropy::Seeded(99).bytes();
+        if cluster.is_some() {
+            room_types[0].settings.isolated = Isolated::Freeze;
+        }
         let mut node = Node::new(config, shards, room_types, guests, None, secret);
+        node.cluster = cluster;
         node.channel_rules = listener::rules();
         node.users.keep_one(one_session);
         node.service_paths = vec![("/service".to_owned(), 0)];
@@ -989,7 +1005,7 @@ impl World {
         let settings: Vec<(&str, &str)> =
             settings.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
         let fleet = FleetSettings::default();
-        let mut next = Self::with(shards, &settings, fleet, one_session, self.build);
+        let mut next = Self::with(shards, &settings, fleet, (one_session, self.build), None);
         // No number that it draws is one that this node has drawn.
         for (index, shard) in (0_u64..).zip(&mut next.shards) {
             let drawn = self.shards[0].env.entropy.bytes();
