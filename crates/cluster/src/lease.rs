@@ -22,6 +22,8 @@ pub(crate) enum Change {
     },
     /// The incarnation is dead. The node takes a slot again.
     Lost,
+    /// The incarnation is dead, and the node takes no slot any more.
+    Left,
 }
 
 #[derive(Debug)]
@@ -39,11 +41,18 @@ pub(crate) struct Lease {
     answered_at: Option<Duration>,
     pending: Option<Pending>,
     next_at: Duration,
-    /// The node gives its slot up.
-    is_leaving: bool,
+    exit: Exit,
     /// Slots that were taken, since this node has begun to look for one.
     refused: u32,
     random: Random,
+}
+
+/// The way out of the cluster.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Exit {
+    Staying,
+    Leaving,
+    Left,
 }
 
 /// Slots that are tried one after the other, before the node waits for the time of a renewal.
@@ -63,10 +72,10 @@ enum Step {
     Look,
     Take,
     Renew,
-    /// Reads the record after a renewal has failed.
-    Check,
     /// Writes that the incarnation is dead.
     Leave,
+    /// Reads the record after one of these has failed.
+    Check,
 }
 
 impl Lease {
@@ -83,7 +92,7 @@ impl Lease {
             answered_at: None,
             pending: None,
             next_at: now,
-            is_leaving: false,
+            exit: Exit::Staying,
             refused: 0,
             random,
         }
@@ -104,7 +113,8 @@ impl Lease {
 
     /// The time at which the node freezes, as far as it knows now.
     pub(crate) fn acts_until(&self, settings: &Settings) -> Option<Duration> {
-        self.renewed_at.filter(|_| self.is_serving).map(|at| at + settings.freeze)
+        let is_acting = self.is_serving && self.exit == Exit::Staying;
+        self.renewed_at.filter(|_| is_acting).map(|at| at + settings.freeze)
     }
 
     /// Returns whether the last renewal was sent, and answered, within this time.
@@ -112,10 +122,27 @@ impl Lease {
         self.renewed_at.is_some_and(|at| self.is_serving && now <= at + time)
     }
 
-    /// Gives the slot up: others need not wait until the lease is over.
-    pub(crate) fn leave(&mut self, now: Duration) {
-        self.is_leaving = true;
+    /// The incarnation that had the slot last.
+    pub(crate) fn last_incarnation(&self) -> Option<Incarnation> {
+        (self.revision > 0).then_some(self.incarnation)
+    }
+
+    pub(crate) fn has_left(&self) -> bool {
+        self.exit == Exit::Left
+    }
+
+    /// Begins to leave: rooms are not called from now on.
+    pub(crate) fn leave(&mut self, now: Duration) -> Change {
+        if self.exit != Exit::Staying {
+            return Change::None;
+        }
+        if !self.is_serving {
+            self.exit = Exit::Left;
+            return Change::Left;
+        }
+        self.exit = Exit::Leaving;
         self.next_at = now;
+        Change::None
     }
 
     /// Does what is due, and returns when to come again.
@@ -125,25 +152,22 @@ impl Lease {
         settings: &Settings,
         output: &mut Output,
     ) -> Option<Duration> {
-        if self.pending.is_some() {
+        if self.pending.is_some() || self.exit == Exit::Left {
             return None;
         }
         if now < self.next_at {
             return Some(self.next_at);
         }
         self.next_at = now + settings.renew;
-        if self.is_leaving {
-            if self.is_serving {
-                let record = NodeRecord { state: NodeState::Dead, ..self.record(settings) };
-                let (value, revision) = (record.encode(), self.revision);
-                let tag = output.write(Asked::Lease, self.key.clone(), value, revision);
-                self.begin(tag, Step::Leave, now);
-            }
-        } else if self.is_serving {
+        if self.is_serving {
             self.beat += 1;
-            let (value, revision) = (self.record(settings).encode(), self.revision);
+            let (record, step) = match self.exit {
+                Exit::Staying => (self.record(settings), Step::Renew),
+                _ => (NodeRecord::dead(self.incarnation, self.beat), Step::Leave),
+            };
+            let (value, revision) = (record.encode(), self.revision);
             let tag = output.write(Asked::Lease, self.key.clone(), value, revision);
-            self.begin(tag, Step::Renew, now);
+            self.begin(tag, step, now);
         } else {
             self.read(Step::Look, now, output);
         }
@@ -162,6 +186,7 @@ impl Lease {
             return Change::None;
         };
         match (pending.step, result) {
+            _ if self.exit == Exit::Left => Change::None,
             (Step::Look, Ok(Answer::Read(record))) => self.look(now, &record, settings, output),
             (Step::Take, Ok(Answer::Written(revision))) => {
                 self.revision = revision;
@@ -180,13 +205,12 @@ impl Lease {
                 Change::Renewed { sent_at: pending.sent_at, gap }
             }
             (Step::Renew, Ok(_)) => self.lose(now, Notice::EngineLostWrites, output),
-            (Step::Renew, Err(EngineError::Conflict)) => {
-                self.read(Step::Check, now, output);
-                Change::None
+            (Step::Leave, Ok(Answer::Written(revision))) => {
+                self.revision = revision;
+                self.end()
             }
-            // If it was not written, others find out when the lease is over.
-            (Step::Leave, _) => {
-                self.is_serving = false;
+            (Step::Renew | Step::Leave, Err(EngineError::Conflict)) => {
+                self.read(Step::Check, now, output);
                 Change::None
             }
             (Step::Check, Ok(Answer::Read(record))) => self.check(now, &record, settings, output),
@@ -287,6 +311,9 @@ impl Lease {
     }
 
     fn lose(&mut self, now: Duration, notice: Notice, output: &mut Output) -> Change {
+        if self.exit == Exit::Leaving {
+            return self.end();
+        }
         self.is_serving = false;
         self.renewed_at = None;
         self.answered_at = None;
@@ -294,6 +321,12 @@ impl Lease {
         self.next_at = now;
         output.effect(Effect::Noted(notice));
         Change::Lost
+    }
+
+    fn end(&mut self) -> Change {
+        self.is_serving = false;
+        self.exit = Exit::Left;
+        Change::Left
     }
 
     /// The time between a renewal and the one before: between their sendings, or their answers if

@@ -13,7 +13,7 @@ use crate::observer::Observer;
 use crate::output::{Asked, Output};
 use crate::placing::{Choice, choose, takes_next};
 use crate::random::Random;
-use crate::record::{Beat, Incarnation, Load, Slot};
+use crate::record::{Beat, Incarnation, Load, NodeState, Slot};
 use crate::settings::Settings;
 
 /// The least time between two messages about a load that changes.
@@ -158,7 +158,8 @@ impl Node {
         self.observer.peers().filter(move |peer| Some(peer.incarnation) != own)
     }
 
-    /// Does what is due, and returns when to come again.
+    /// Does what is due, and returns when to come again, if no event comes before. To be called after
+    /// events, and before [`exchange`](Self::exchange).
     pub fn turn(&mut self, now: Duration) -> Duration {
         self.wake(now);
         if self.load != self.told.0 && now >= self.told.1 + LOAD_EVERY {
@@ -177,16 +178,17 @@ impl Node {
         next
     }
 
-    /// Gives up the slot and all claims, after the host has ended its rooms: others may take over
-    /// at once.
+    /// Gives up the slot and all claims: others may take over at once. From now on the node calls no
+    /// rooms by claims; those that the host has not ended are frozen.
     pub fn leave(&mut self, now: Duration) {
-        self.lease.leave(now);
+        let change = self.lease.leave(now);
+        self.changed(now, change);
     }
 
-    /// Returns whether the node has no slot, after it [has left](Self::leave).
+    /// Returns whether the node has no slot any more, after it was told to [leave](Self::leave).
     #[must_use]
     pub fn has_left(&self) -> bool {
-        self.lease.incarnation().is_none()
+        self.lease.has_left()
     }
 
     /// Returns the next effect.
@@ -194,7 +196,8 @@ impl Node {
         self.output.next_effect()
     }
 
-    /// Takes all events from the engine, and hands it all commands.
+    /// Takes all events from the engine, and hands it all commands: also the messages to other nodes,
+    /// one to each, of all that has come up since the last time.
     pub fn exchange(&mut self, now: Duration, engine: &mut impl Engine) {
         self.wake(now);
         loop {
@@ -267,6 +270,14 @@ impl Node {
                 lease.turn(now, settings, output);
                 return;
             }
+            Change::Left => {
+                claims.lost(output);
+                links.lost(output);
+                if let Some(incarnation) = lease.last_incarnation() {
+                    self.tell(now, incarnation, NodeState::Dead);
+                }
+                return;
+            }
             Change::Taken => {
                 observer.restart(now);
                 claims.taken(output);
@@ -285,13 +296,17 @@ impl Node {
         self.beat(now);
     }
 
-    /// Tells all other nodes of this one.
     fn beat(&mut self, now: Duration) {
-        let Self { lease, load, output, .. } = self;
-        if let Some(incarnation) = lease.incarnation() {
-            let (slot, revision) = (lease.slot(), lease.revision());
-            output.broadcast(Beat { slot, incarnation, revision, load: *load }.encode());
-            self.told = (*load, now);
+        if let Some(incarnation) = self.lease.incarnation() {
+            self.tell(now, incarnation, NodeState::Serving);
         }
+    }
+
+    /// Tells all other nodes of this one.
+    fn tell(&mut self, now: Duration, incarnation: Incarnation, state: NodeState) {
+        let Self { lease, load, output, .. } = self;
+        let (slot, revision) = (lease.slot(), lease.revision());
+        output.broadcast(Beat { slot, incarnation, revision, state, load: *load }.encode());
+        self.told = (*load, now);
     }
 }

@@ -51,8 +51,12 @@ enum Step {
 impl Observer {
     /// Notes a message that another node has sent.
     pub(crate) fn beat(&mut self, now: Duration, beat: Beat, output: &mut Output) {
-        let Beat { slot, incarnation, revision, load } = beat;
+        let Beat { slot, incarnation, revision, state, load } = beat;
         let watched = self.heard(now, slot, incarnation, revision, output);
+        if state == NodeState::Dead && watched.revision == revision {
+            watched.is_dead = true;
+            watched.peer = None;
+        }
         if watched.incarnation == Some(incarnation) {
             watched.load = Some(load);
             if let Some(peer) = &mut watched.peer {

@@ -64,7 +64,7 @@ pub(crate) struct End {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
     Opening,
-    /// As opening, and nothing waits: the other end has not read what there was.
+    /// Opening, and nothing waits meanwhile: the other end has not read what there was.
     Blocked,
     Open,
 }

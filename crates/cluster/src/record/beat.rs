@@ -3,9 +3,12 @@
 use playfield_wire::DecodeError;
 use playfield_wire::writer::{put_bool, put_u8, put_varint};
 
-use crate::record::{Incarnation, Slot, begin, incarnation, open, put_incarnation, put_slot, slot};
+use crate::record::{
+    Incarnation, NodeState, Slot, begin, incarnation, open, put_incarnation, put_slot, slot,
+};
 
-/// The message of a node to all others: after each renewal, and when its load changes.
+/// The message of a node to all others: after each renewal, when its load changes, and when it has
+/// left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Beat {
     /// The slot of the node.
@@ -14,6 +17,8 @@ pub struct Beat {
     pub incarnation: Incarnation,
     /// The revision of the last renewal.
     pub revision: u64,
+    /// Its state.
+    pub state: NodeState,
     /// Its load.
     pub load: Load,
 }
@@ -43,6 +48,7 @@ impl Beat {
         put_slot(&mut out, self.slot);
         put_incarnation(&mut out, self.incarnation);
         put_varint(&mut out, self.revision);
+        self.state.put(&mut out);
         put_varint(&mut out, self.load.rooms.into());
         put_u8(&mut out, self.load.busy_percent);
         put_bool(&mut out, self.load.takes_rooms);
@@ -58,10 +64,11 @@ impl Beat {
         let slot = slot(&mut reader)?;
         let incarnation = incarnation(&mut reader)?;
         let revision = reader.varint()?;
+        let state = NodeState::read(&mut reader)?;
         let rooms = reader.varint_u32()?;
         let busy_percent = reader.u8()?;
         let takes_rooms = reader.bool()?;
         let load = Load { rooms, busy_percent, takes_rooms };
-        Ok(Self { slot, incarnation, revision, load })
+        Ok(Self { slot, incarnation, revision, state, load })
     }
 }

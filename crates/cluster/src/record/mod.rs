@@ -111,7 +111,13 @@ mod tests {
 
     fn beat() -> Beat {
         let load = Load { rooms: 300, busy_percent: 70, takes_rooms: false };
-        Beat { slot: 258, incarnation: Incarnation(7), revision: 1 << 40, load }
+        Beat {
+            slot: 258,
+            incarnation: Incarnation(7),
+            revision: 1 << 40,
+            state: NodeState::Dead,
+            load,
+        }
     }
 
     /// Checks the bytes of one record: whole, cut off at each byte, with a later field, and of a

@@ -1,6 +1,7 @@
 //! The record of a slot.
 
 use playfield_wire::DecodeError;
+use playfield_wire::reader::Reader;
 use playfield_wire::writer::{put_text, put_u8, put_varint};
 
 use crate::record::{Incarnation, begin, incarnation, open, put_incarnation};
@@ -10,8 +11,32 @@ use crate::record::{Incarnation, begin, incarnation, open, put_incarnation};
 pub enum NodeState {
     /// Renews its lease.
     Serving,
-    /// Was declared dead, which can't be undone.
+    /// Was declared dead, or has left, which can't be undone.
     Dead,
+}
+
+impl NodeState {
+    pub(super) fn put(self, out: &mut Vec<u8>) {
+        put_u8(
+            out,
+            match self {
+                Self::Serving => 1,
+                Self::Dead => 2,
+            },
+        );
+    }
+
+    pub(super) fn read(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        let at = reader.offset();
+        match reader.u8()? {
+            1 => Ok(Self::Serving),
+            2 => Ok(Self::Dead),
+            other => {
+                let what = format!("the state {other} of a node is not known here");
+                Err(DecodeError::new(at, what))
+            }
+        }
+    }
 }
 
 /// The record of a slot: `n.<slot>`.
@@ -36,7 +61,7 @@ pub struct NodeRecord {
 }
 
 impl NodeRecord {
-    /// The record of an incarnation that was declared dead.
+    /// The record of an incarnation that is declared dead, or leaves.
     pub(crate) fn dead(incarnation: Incarnation, beat: u64) -> Self {
         Self {
             incarnation,
@@ -55,13 +80,7 @@ impl NodeRecord {
     pub fn encode(&self) -> Vec<u8> {
         let mut out = begin(128);
         put_incarnation(&mut out, self.incarnation);
-        put_u8(
-            &mut out,
-            match self.state {
-                NodeState::Serving => 1,
-                NodeState::Dead => 2,
-            },
-        );
+        self.state.put(&mut out);
         put_varint(&mut out, self.beat);
         put_text(&mut out, &self.name);
         put_varint(&mut out, self.addresses.len() as u64);
@@ -85,15 +104,7 @@ impl NodeRecord {
     pub fn decode(bytes: &[u8]) -> Result<Self, DecodeError> {
         let mut reader = open(bytes)?;
         let incarnation = incarnation(&mut reader)?;
-        let at = reader.offset();
-        let state = match reader.u8()? {
-            1 => NodeState::Serving,
-            2 => NodeState::Dead,
-            other => {
-                let what = format!("the state {other} of a node is not known here");
-                return Err(DecodeError::new(at, what));
-            }
-        };
+        let state = NodeState::read(&mut reader)?;
         let beat = reader.varint()?;
         let name = reader.text()?.to_owned();
         let addresses = (0..reader.count()?)

@@ -1,5 +1,5 @@
-//! What hosts tell and ask each other over the links of their nodes: plain requests, numbered
-//! messages, and rooms without a key that one host places at another.
+//! Requests and messages of hosts to each other over the links of their nodes: plain requests,
+//! numbered messages, and rooms without a key that one host places at another.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;

@@ -40,6 +40,8 @@ pub enum FaultKind {
         /// The new process holds the lock of the one before.
         with_lock: bool,
     },
+    /// The process leaves the cluster and ends, and starts again after some seconds.
+    Leave,
     /// The process stands still.
     Stop,
     /// The process and its clock stand still.
@@ -100,7 +102,8 @@ fn fault(random: &mut Random, is_far_off: bool) -> (FaultKind, u64) {
     let span = span(random);
     let kind = match random.below(40) {
         0..5 => FaultKind::Crash { with_lock: random.one_in(2) },
-        5..12 => FaultKind::Stop,
+        5..11 => FaultKind::Stop,
+        11 => FaultKind::Leave,
         12 => FaultKind::PauseMachine,
         13 => FaultKind::StopClock,
         14 => FaultKind::ClockRate(clock_rate(random, is_far_off)),

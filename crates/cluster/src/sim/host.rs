@@ -25,6 +25,7 @@ pub(super) enum Input {
     Engine(EngineEvent),
     Saves(SaveAnswer),
     Client(Request),
+    Leave,
     /// A client enters the room that was placed by that request.
     Enter(u32),
 }
@@ -198,10 +199,19 @@ impl World {
             Input::Engine(event) => process.port.events.push_back(event),
             Input::Saves(answer) => self.saves_answered(host, &mut process, answer),
             Input::Client(request) => self.requested(host, &mut process, request),
+            Input::Leave => {
+                self.leaving.extend(process.node.incarnation());
+                process.node.leave(self.local(host));
+            }
             Input::Enter(number) => self.entered(&mut process, number),
         }
         self.exchange(host, &mut process);
-        self.hosts[usize::from(host)].process = Some(process);
+        if process.node.has_left() {
+            self.hosts[usize::from(host)].crash(true);
+            self.schedule(self.now + AWAY, Scheduled::Start(host));
+        } else {
+            self.hosts[usize::from(host)].process = Some(process);
+        }
     }
 
     fn turn(&mut self, host: u8, process: &mut Process) {
@@ -353,6 +363,9 @@ fn is_code(key: usize) -> bool {
 pub(super) fn index(key: &Key) -> u8 {
     key.as_bytes()[key.len() - 1] - b'0'
 }
+
+/// A process that has left starts again after this time.
+const AWAY: u64 = 3 * SECOND;
 
 /// A room without anyone ends after this time.
 pub(super) const EMPTY: u64 = 4 * SECOND;

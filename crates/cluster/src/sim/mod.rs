@@ -101,7 +101,7 @@ pub struct Counts {
     pub noted: u64,
     /// Requests between nodes that ended.
     pub asked: u64,
-    /// Those of them that were answered.
+    /// Requests between nodes that ended with an answer.
     pub answered: u64,
     /// Messages between nodes.
     pub told: u64,

@@ -132,7 +132,11 @@ impl World {
         if !is_after || !is_noticed || !key.starts_with("n.") {
             return;
         }
-        if NodeRecord::decode(value).is_ok_and(|record| record.state == NodeState::Dead) {
+        let is_death = |record: NodeRecord| {
+            // A node that leaves writes its own.
+            record.state == NodeState::Dead && !self.leaving.contains(&record.incarnation)
+        };
+        if NodeRecord::decode(value).is_ok_and(is_death) {
             let text = format!("{key} is declared dead after an outage of the engine");
             self.laws.break_law(Law::NoDeathByOutage, self.now, text);
         }

@@ -6,6 +6,7 @@ use std::collections::BinaryHeap;
 use crate::effect::NodeId;
 use crate::engine::{Command, EngineEvent, Key};
 use crate::random::Random;
+use crate::record::Incarnation;
 use crate::sim::asks::AskLog;
 use crate::sim::client::{Client, Reply};
 use crate::sim::engine::Records;
@@ -33,6 +34,8 @@ pub(super) struct World {
     pub(super) engine_away: Outage,
     pub(super) saves: Saves,
     pub(super) asks: Vec<AskLog>,
+    /// The incarnations that were told to leave.
+    pub(super) leaving: Vec<Incarnation>,
     faults: Vec<Fault>,
     probed_at: u64,
     pub(super) is_probed: bool,
@@ -145,6 +148,7 @@ impl World {
             engine_away: Outage::default(),
             saves: Saves::new(keys),
             asks: Vec::new(),
+            leaving: Vec::new(),
             faults: plan,
             probed_at: 0,
             is_probed: false,
@@ -236,6 +240,10 @@ impl World {
             FaultKind::Crash { with_lock } => {
                 host.crash(with_lock);
                 self.schedule(until, Scheduled::Start(at));
+            }
+            FaultKind::Leave => {
+                let (life, input) = (host.life, Input::Leave);
+                self.schedule(self.now, Scheduled::Host { host: at, life, input });
             }
             FaultKind::Stop => {
                 host.stop(until);

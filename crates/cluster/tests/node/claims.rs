@@ -146,6 +146,7 @@ fn a_record_of_a_later_format_is_reported_and_not_overwritten() {
         slot: 3,
         incarnation: node.incarnation().unwrap(),
         revision: 9,
+        state: NodeState::Serving,
         load: Load::default(),
     }
     .encode();

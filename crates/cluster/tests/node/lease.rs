@@ -36,20 +36,6 @@ fn an_answer_that_waited_while_the_process_stood_still_does_not_thaw_it() {
 }
 
 #[test]
-fn the_keys_of_a_node_that_has_left_are_free_at_once() {
-    let (mut node, mut bench, key) = serving();
-    assert!(!node.has_left());
-    node.leave(secs(1));
-    run(&mut [&mut node], &mut bench, secs(1), secs(2));
-    assert!(node.has_left() && !node.acts(secs(2)));
-    assert_eq!(bench.node_record(1).state, NodeState::Dead);
-    let mut other = Node::new(settings(2), 2, secs(2));
-    run(&mut [&mut other], &mut bench, secs(2), secs(3));
-    let effects = want(&mut other, &mut bench, secs(3), &key);
-    assert!(effects.iter().any(|effect| matches!(effect, Effect::Open { .. })), "{effects:?}");
-}
-
-#[test]
 fn a_node_that_was_gone_before_another_began_is_declared_dead() {
     let (gone, mut bench, _) = serving();
     drop(gone);
@@ -185,4 +171,45 @@ fn nodes_know_each_other_and_the_loads_that_they_have() {
     assert_eq!(peers.len(), 1);
     assert_eq!((peers[0].slot, Some(peers[0].incarnation)), (2, two.incarnation()));
     assert_eq!((&*peers[0].name, peers[0].load), ("node 2", Some(load)));
+}
+
+#[test]
+fn another_node_has_the_keys_of_a_node_that_leaves_at_once() {
+    let (node, mut bench, key) = serving();
+    let mut nodes = [node, Node::new(settings(2), 2, secs(1))];
+    run_and_hear(&mut nodes, &mut bench, secs(1), secs(4));
+    let now = secs(4);
+    nodes[0].leave(now);
+    assert!(!nodes[0].acts(now));
+    run_and_hear(&mut nodes, &mut bench, now, now);
+    assert!(nodes[0].has_left());
+    assert_eq!(effects(&mut nodes[0]), [Effect::Freeze { key: key.clone() }]);
+    assert_eq!(bench.node_record(1).state, NodeState::Dead);
+    assert_eq!(nodes[1].peers().count(), 0);
+    let open = Effect::Open { key: key.clone(), attempt: 1 };
+    assert_eq!(want(&mut nodes[1], &mut bench, now, &key), [open]);
+    // And it stays away.
+    run_and_hear(&mut nodes, &mut bench, now, secs(30));
+    assert_eq!(nodes[0].incarnation(), None);
+}
+
+#[test]
+fn a_node_leaves_whatever_the_engine_answers() {
+    for is_away in [false, true] {
+        let (mut node, mut bench, key) = serving();
+        bench.loses_answer = !is_away;
+        bench.is_away = is_away;
+        node.leave(secs(2));
+        run(&mut [&mut node], &mut bench, secs(2), secs(3));
+        assert!(!node.has_left());
+        bench.is_away = false;
+        run(&mut [&mut node], &mut bench, secs(3), secs(7));
+        assert!(node.has_left());
+        assert_eq!(effects(&mut node), [Effect::Freeze { key }]);
+        assert_eq!(bench.node_record(1).state, NodeState::Dead);
+    }
+    // One that has no slot yet leaves at once.
+    let mut node = Node::new(settings(1), 1, secs(0));
+    node.leave(secs(0));
+    assert!(node.has_left());
 }

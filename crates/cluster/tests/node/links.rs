@@ -156,7 +156,14 @@ fn an_end_that_was_closed_is_noticed_at_the_other_end() {
     for (incarnation, revision) in
         [(Incarnation(1), revision + 1), (peer.incarnation, revision + 2)]
     {
-        let bytes = Beat { slot: 1, incarnation, revision, load: Load::default() }.encode();
+        let bytes = Beat {
+            slot: 1,
+            incarnation,
+            revision,
+            state: NodeState::Serving,
+            load: Load::default(),
+        }
+        .encode();
         pair.nodes[0].event(pair.now, Event::Engine(EngineEvent::Received { bytes }));
         pair.nodes[0].turn(pair.now);
     }
