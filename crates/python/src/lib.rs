@@ -26,10 +26,11 @@ mod sync_send;
 mod tls;
 mod turn;
 
+use playfield_client::session::NODE_IDLE;
 use pyo3::prelude::*;
 
 pub use async_connection::AsyncConnection;
-pub use client::{Core, RoomCopy};
+pub use client::{Core, RoomCopy, Route};
 pub use handshake::Handshake;
 pub use receive::{Done, Receive, Wakeup};
 pub use sync_connection::SyncConnection;
@@ -46,9 +47,11 @@ fn _playfield(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<Handshake>()?;
     module.add_class::<Receive>()?;
     module.add_class::<RoomCopy>()?;
+    module.add_class::<Route>()?;
     module.add_class::<SyncConnection>()?;
     module.add_class::<TlsClient>()?;
     module.add_class::<Wakeup>()?;
     exit::register(module)?;
+    module.add("NODE_IDLE", NODE_IDLE.as_secs_f64())?;
     module.add("__version__", env!("CARGO_PKG_VERSION"))
 }

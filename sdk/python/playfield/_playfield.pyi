@@ -151,22 +151,31 @@ class RoomCopy:
 #: The classes of events, by name; their attributes are in `crates/python/src/client/event.rs`.
 Event: Any
 
+#: How long the session at another node is kept without a room, in seconds.
+NODE_IDLE: float
+
+class Route:
+    def __new__(cls, core: Core) -> Route: ...
+    def redirected(self, addresses: list[str], reservation: str) -> tuple[str, str]: ...
+    def refused(self, code: str) -> tuple[str, str] | None: ...
+    def unreachable(self, why: str) -> tuple[str, str]: ...
+
 class Core:
     def __new__(
         cls,
         url: str,
+        node: str | None,
         name: str,
         token: bytes,
         *,
         renews_token: bool,
-        reconnect_timeout: float,
-        timeout: float,
-        backoff: tuple[float, float],
+        patience: tuple[float, float, tuple[float, float]],
     ) -> Core: ...
     @property
     def address(self) -> tuple[str, str, bool]: ...
     @property
     def due_at(self) -> float | None: ...
+    def is_at(self, address: str) -> bool: ...
     def step(self, now: float) -> tuple[str, float]: ...
     def attempt_failed(self, now: float) -> bool: ...
     @property

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import copy
 import ssl as _ssl
 import time
 from collections.abc import Callable, Coroutine, Generator, Iterable, Mapping
@@ -14,6 +15,7 @@ from ._errors import ConnectionFailed, PlayfieldError, Refused, SchemaError, Ses
 from ._feed import Feed
 from ._limit import within
 from ._link import Link, Socket, drop, in_time
+from ._nodes import Nodes
 from ._playfield import Event
 from ._threads import in_loop
 from ._token import Token, given_token, token_bytes
@@ -44,7 +46,7 @@ _FAREWELL = 5.0
 
 # Ends of a stay that say nothing about this player, and refusals of a join that pass.
 _OUTAGES = ("connection_lost", "shutting_down", "not_joined", "room_failed")
-_PASSING = (*_OUTAGES, "limit", "too_fast", "busy", "timeout", "internal")
+_PASSING = (*_OUTAGES, "limit", "too_fast", "busy", "timeout", "internal", "unreachable")
 
 C = TypeVar("C", bound="BaseClient[Any, Any, Any]")
 
@@ -63,9 +65,13 @@ class BaseClient(Link, Generic[RoomT, SubscriptionT, DeviceT]):
         settings = {**settings}
         give, self._again = settings.pop("give_token"), settings.pop("again")
         ssl = settings.pop("ssl")
+        home, there = settings.pop("home"), settings.pop("there")
         core = _playfield.Core(**settings, renews_token=give is not None)
-        super().__init__(core, ssl, give, settings["timeout"])
-        self._backoff: tuple[float, float] = settings["backoff"]
+        _, timeout, self._backoff = settings["patience"]
+        super().__init__(core, ssl, give, timeout)
+        #: The client's first session, which is the program's, and those at other nodes.
+        self._home: BaseClient[Any, Any, Any] = home or self
+        self._nodes: Nodes = home._nodes if home else Nodes(self, there)
         #: The thread of the loop, if the program's is another.
         self._thread: Any = thread
         self._make_room, self._make_device = room, device
@@ -74,8 +80,10 @@ class BaseClient(Link, Generic[RoomT, SubscriptionT, DeviceT]):
         self._asked: dict[int | None, asyncio.Future[Any]] = {}
         self._reads: dict[int | None, Callable[[bytes], Any]] = {}
         self._rooms: dict[int, RoomT] = {}
-        # Rooms that are joined again, by the request that does it once it is sent.
-        self._away: dict[RoomT, int | None] = {}
+        # Rooms of the client that are joined again, and those that this session has asked for, by
+        # the request.
+        self._away: set[Any] = home._away if home else set()
+        self._returning: dict[int, RoomT] = {}
         self._subscriptions: dict[int, SubscriptionT] = {}
         self._device: DeviceT | None = None
         self._registering: dict[int | None, DeviceT] = {}
@@ -251,6 +259,10 @@ class BaseClient(Link, Generic[RoomT, SubscriptionT, DeviceT]):
             self._registering.pop(request, None)
 
     async def _close(self) -> None:
+        others = self._nodes.take(self)
+        await asyncio.gather(self._close_session(), *(node._close_session() for node in others))
+
+    async def _close_session(self) -> None:
         try:
             if not self._core.is_finished:
                 await within(_FAREWELL, self._farewell())
@@ -283,31 +295,38 @@ class BaseClient(Link, Generic[RoomT, SubscriptionT, DeviceT]):
         again: Callable[[_playfield.Core, str | None], int] | None = None,
     ) -> RoomT:
         """Joins a room. ``again`` joins or makes one like it, once that one is gone."""
-        room = await self._seat(ask(self._live()))
+        room: RoomT = await self._nodes.join(ask)
         if self._again:
             room._again = again or (lambda core, key: ask(core))
         room._joined()
         return room
 
-    async def _seat(self, request: int) -> RoomT:
+    async def _seat(self, request: int, again: RoomT | None = None) -> Any:
+        """Waits for a room, or the redirect to it. ``again`` is one that is joined again."""
         answer = self._expect(request)
+        if again is not None:
+            self._returning[request] = again
         try:
             # The core may have refused it already.
             self._turn()
             await self._flush()
-            room: RoomT = await answer
-            await room._has_state
+            found = await answer
+            if isinstance(found, BaseRoom):
+                await found._has_state
         except asyncio.CancelledError:
             if not answer.cancel() and not answer.cancelled() and answer.exception() is None:
                 self._abandon(answer.result())
             raise
-        return room
+        finally:
+            self._returning.pop(request, None)
+        return found
 
     def _gone(self, room: RoomT, why: Refused) -> None:
         """A stay has ended: for good, unless the room is joined again."""
-        if room._away(why, self.ended is None and why.code in _OUTAGES):
-            self._away[room] = None
-            room._joining = self._loop.create_task(self._join_again(room, why))
+        room._client = home = self._home
+        if room._away(why, home.ended is None and why.code in _OUTAGES):
+            self._away.add(room)
+            room._joining = self._loop.create_task(home._join_again(room, why))
 
     async def _join_again(self, room: RoomT, why: Refused) -> None:
         """Joins the same room, or if that is gone, one as asked for at first."""
@@ -316,11 +335,8 @@ class BaseClient(Link, Generic[RoomT, SubscriptionT, DeviceT]):
             while why.code in _PASSING and room._outages < OUTAGES_MAX:
                 await asyncio.sleep(room._delay(self._backoff) + (why.retry_after or 0.0))
                 try:
-                    core = self._live()
-                    request = core.join(room.id) if is_there else room._again(core, room.key)
-                    self._away[room] = request
-                    await self._seat(request)
-                    del self._away[room]
+                    await self._nodes.join(_same(room) if is_there else _other(room), room)
+                    self._away.discard(room)
                     return room._joined()
                 except Refused as refused:
                     why = refused
@@ -330,9 +346,9 @@ class BaseClient(Link, Generic[RoomT, SubscriptionT, DeviceT]):
         except PlayfieldError as error:
             room._end(Refused(error.code or "connection_lost", str(error)))
 
-    def _abandon(self, room: RoomT) -> None:
+    def _abandon(self, room: Any) -> None:
         """Leaves a room that the program never gets."""
-        if room.left is None and self.ended is None:
+        if isinstance(room, BaseRoom) and room.left is None and self.ended is None:
             try:
                 self._core.leave(room._number)
             except PlayfieldError as error:
@@ -399,6 +415,8 @@ class BaseClient(Link, Generic[RoomT, SubscriptionT, DeviceT]):
                 self._commanded(number, load(data, bool(self._fleet_has_bytes)))
             case Event.Joined():
                 self._joined(event)
+            case Event.Redirected(request=request):
+                self._answer(request, event)
             case Event.Entered(room=number):
                 if number in self._rooms:
                     self._rooms[number]._entered()
@@ -546,9 +564,8 @@ class BaseClient(Link, Generic[RoomT, SubscriptionT, DeviceT]):
 
     def _joined(self, joined: Any) -> None:
         request, number = joined.request, joined.room
-        room = next((one for one, of in self._away.items() if of == request), None)
-        if room is None:
-            room = self._make_room(self)
+        room = self._returning.pop(request, None) or self._make_room(self)
+        room._client = self
         room._begin(number, joined.info, joined.copy)
         self._rooms[number] = room
         future = self._asked.get(request)
@@ -580,9 +597,9 @@ class BaseClient(Link, Generic[RoomT, SubscriptionT, DeviceT]):
         if self.ended is None:
             self.ended = error
         code = getattr(error, "code", None) or "connection_lost"
-        rooms, self._rooms = [*self._rooms.values(), *self._away], {}
-        for room in rooms:
-            room._end(Refused(code, getattr(error, "text", str(error))))
+        rooms, self._rooms = [*self._rooms.values()], {}
+        for room in [*rooms, *(self._away if self._home is self else ())]:
+            self._gone(room, Refused(code, getattr(error, "text", str(error))))
         for subscription in self._subscriptions.values():
             subscription._end(error)
         self._subscriptions.clear()
@@ -598,6 +615,11 @@ class BaseClient(Link, Generic[RoomT, SubscriptionT, DeviceT]):
             self._status("ended", status.Ended(error, self._unconfirmed))
         for feed in self._feeds:
             feed.end()
+        self._nodes.over(self, error)
+
+    def _turn(self) -> None:
+        super()._turn()
+        self._nodes.used(self)
 
 
 class Client(BaseClient[Room, Subscription, Device]):
@@ -740,6 +762,14 @@ def call_all(functions: List[Callable[..., Any]], *arguments: Any) -> None:
         call(function, *arguments)
 
 
+def _same(room: BaseRoom) -> Callable[[_playfield.Core], int]:
+    return lambda core: core.join(room.id)
+
+
+def _other(room: BaseRoom) -> Callable[[_playfield.Core], int]:
+    return lambda core: room._again(core, room.key)
+
+
 def _no_other(_: _playfield.Core, __: str | None) -> int:
     """A room that was joined by its id has no other like it."""
     raise NotImplementedError
@@ -783,19 +813,29 @@ class connect:
         again: bool = False,
     ) -> None:
         self._url = url
+        timeout = float("inf") if open_timeout is None else open_timeout
         self._settings: dict[str, Any] = {
             "url": url,
+            "node": None,
             "name": name,
             "token": token,
             "ssl": ssl,
-            "reconnect_timeout": reconnect_timeout,
-            "timeout": float("inf") if open_timeout is None else open_timeout,
-            "backoff": tuple(backoff),
+            "patience": (reconnect_timeout, timeout, tuple(backoff)),
             "again": again,
+            "home": None,
+            "there": self._there,
         }
 
+    def _there(self, home: BaseClient[Any, Any, Any], address: str) -> Coroutine[Any, Any, Any]:
+        """Connects to another node for a client."""
+        there = copy.copy(self)
+        there._url = address
+        there._settings = {**self._settings, "node": address, "home": home}
+        make = (home._make_room, home._make_subscription, home._make_device)
+        return there._connect(lambda settings: BaseClient(settings, home._thread, *make))
+
     async def _connect(self, make: Callable[[dict[str, Any]], C]) -> C:
-        token, limit = self._settings["token"], self._settings["timeout"]
+        token, (_, limit, _) = self._settings["token"], self._settings["patience"]
         give = token if callable(token) else None
         token = token_bytes(token) if give is None else await given_token(give, limit)
         client = make({**self._settings, "token": token, "give_token": give})

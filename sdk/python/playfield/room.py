@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import random
 import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, overload
 
+from ._backoff import pause
 from ._callbacks import plain_function, plain_result, without
 from ._early import UNKNOWN, Early
 from ._errors import Refused, SchemaError
@@ -338,10 +338,8 @@ class BaseRoom:
 
     def _delay(self, backoff: tuple[float, float]) -> float:
         """How long to wait before the next attempt to join again."""
-        first, last = backoff
-        limit = min(max(first, last), first * 2.0**self._outages) if self._outages else 0.0
         self._outages += 1
-        return random.random() * limit
+        return pause(backoff, self._outages - 1)
 
     @staticmethod
     def _fail(futures: list[asyncio.Future[Any]], why: Refused) -> None:
@@ -355,7 +353,7 @@ class BaseRoom:
             return
         self.left = why
         self._stands("left")
-        self._client._away.pop(self, None)
+        self._client._away.discard(self)
         if self._joining is not None:
             self._joining.cancel()
         self._early.release()

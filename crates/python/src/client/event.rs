@@ -68,6 +68,12 @@ pub(crate) enum Event {
         request: u32,
         rooms: Vec<ListedRoom>,
     },
+    /// The room that was asked for is at another node.
+    Redirected {
+        request: u32,
+        addresses: Vec<String>,
+        reservation: String,
+    },
     Schema {
         request: Option<u32>,
         schema: Py<PyBytes>,
@@ -313,9 +319,13 @@ impl Event {
             Of::Command(server::Command { command, payload }) => {
                 Self::Command { number: command, payload: bytes(&payload) }
             }
-            // The core asks for no redirects.
-            Of::Redirected(_)
-            | Of::Event(_)
+            Of::Redirected(server::Redirect { request, addresses, reservation }) => {
+                copies.remove(&request);
+                let addresses = addresses.into_iter().map(String::from).collect();
+                let reservation = reservation.into();
+                Self::Redirected { request: request.0, addresses, reservation }
+            }
+            Of::Event(_)
             | Of::OutOfStep { .. }
             | Of::Checked { .. }
             | Of::PublicationIgnored { .. } => return Ok(None),

@@ -3,13 +3,14 @@
 mod check;
 mod copy;
 mod event;
+mod route;
 mod values;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use playfield_client::session::{
-    Build, ClientConfig, CommandError, Creation, Masks, Patience, Position, Session, Step,
+    Build, ClientConfig, CommandError, Creation, Masks, Patience, Position, Reach, Session, Step,
     SubscriptionNumber, Target, Transport, Url,
 };
 use playfield_wire::{ErrorCode, RequestNumber, RoomNumber};
@@ -21,6 +22,7 @@ use pyo3::types::PyBytes;
 
 pub use copy::RoomCopy;
 pub(crate) use event::Event;
+pub use route::Route;
 
 use event::Copies;
 
@@ -29,7 +31,10 @@ use event::Copies;
 #[pyclass(frozen, module = "playfield._playfield")]
 #[derive(Debug)]
 pub struct Core {
+    /// The URL that the program has given, and the node that the session begins at: that URL, or
+    /// one that a redirect has named.
     url: Url,
+    node: Url,
     inner: Mutex<Inner>,
 }
 
@@ -37,6 +42,10 @@ pub struct Core {
 struct Inner {
     client: Session,
     copies: Copies,
+}
+
+fn parsed(url: &str) -> PyResult<Url> {
+    url.parse().map_err(|error| PyValueError::new_err(format!("{error}")))
 }
 
 fn transport(url: &Url) -> PyResult<Transport> {
@@ -102,6 +111,12 @@ fn position(since: Option<(u64, u64)>) -> Option<Position> {
 }
 
 impl Core {
+    /// The node to dial: at first, or for a client that is away.
+    fn dials<'a>(&'a self, client: &'a Session) -> &'a Url {
+        let again = client.is_away().then(|| client.dial_to().unwrap_or(&self.url));
+        again.unwrap_or(&self.node)
+    }
+
     fn inner<'a>(&'a self, py: Python<'_>) -> MutexGuard<'a, Inner> {
         self.inner.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner)
     }
@@ -118,24 +133,27 @@ impl Core {
 
 #[pymethods]
 impl Core {
-    /// Times are in seconds, since any fixed moment.
+    /// Times are in seconds, since any fixed moment. `node` is the address of a redirect, if the
+    /// session begins there. `patience` has the times to restore a lost connection, of an attempt,
+    /// and of the first wait and the longest.
     #[new]
-    #[pyo3(signature = (url, name, token, *, renews_token, reconnect_timeout, timeout, backoff))]
+    #[pyo3(signature = (url, node, name, token, *, renews_token, patience))]
     fn new(
         url: &str,
+        node: Option<&str>,
         name: String,
         token: Vec<u8>,
         renews_token: bool,
-        reconnect_timeout: f64,
-        timeout: f64,
-        backoff: (f64, f64),
+        patience: (f64, f64, (f64, f64)),
     ) -> PyResult<Self> {
-        let url: Url = url.parse().map_err(|error| PyValueError::new_err(format!("{error}")))?;
+        let url = parsed(url)?;
+        let node = node.map_or_else(|| Ok(url.clone()), parsed)?;
+        let (reconnect_timeout, timeout, (backoff_first, backoff_most)) = patience;
         let patience = Patience {
             reconnect_timeout: limit(reconnect_timeout),
             timeout: limit(timeout),
-            backoff_first: limit(backoff.0),
-            backoff_most: limit(backoff.1),
+            backoff_first: limit(backoff_first),
+            backoff_most: limit(backoff_most),
         };
         let mut seed = [0; 16];
         // Without random numbers the waits are only less random.
@@ -147,25 +165,35 @@ impl Core {
             patience,
             renews_token,
             seed,
-            ..ClientConfig::new(transport(&url)?)
+            redirects: Some(Reach::by(&node, true)),
+            ..ClientConfig::new(transport(&node)?)
         };
         let client =
             Session::new(config).map_err(|error| PyValueError::new_err(error.to_string()))?;
         let inner = Inner { client, copies: Copies::default() };
-        Ok(Self { url, inner: Mutex::new(inner) })
+        Ok(Self { url, node, inner: Mutex::new(inner) })
     }
 
     /// Returns the address to connect to: host, port, and whether by TLS.
     #[getter]
-    fn address(&self) -> (&str, &str, bool) {
-        let port = self.url.authority.rsplit(':').next().unwrap_or_default();
-        (self.url.host(), port, self.url.is_secure)
+    fn address(&self, py: Python<'_>) -> (String, String, bool) {
+        let url = self.dials(&self.inner(py).client).clone();
+        let port = url.authority.rsplit(':').next().unwrap_or_default();
+        (url.host().to_owned(), port.to_owned(), url.is_secure)
+    }
+
+    /// Says whether the session is at the node with this address.
+    fn is_at(&self, py: Python<'_>, address: &str) -> PyResult<bool> {
+        let (address, inner) = (parsed(address)?, self.inner(py));
+        let own = inner.client.addresses();
+        Ok(own.contains(&address) || own.is_empty() && address == self.node)
     }
 
     /// Goes on over another connection.
     fn reconnect(&self, py: Python<'_>) -> PyResult<()> {
-        let transport = transport(&self.url)?;
-        let reconnected = self.inner(py).client.reconnect(transport);
+        let client = &mut self.inner(py).client;
+        let transport = transport(self.dials(client))?;
+        let reconnected = client.reconnect(transport);
         reconnected.map_err(|error| PyValueError::new_err(error.to_string()))
     }
 
@@ -447,6 +475,10 @@ impl Core {
 }
 
 impl Core {
+    fn reach(&self, py: Python<'_>) -> Reach {
+        self.inner(py).client.reach().unwrap_or_else(|| Reach::by(&self.node, true))
+    }
+
     /// Asks to enter a room, whose state is copied from then on.
     fn enter(&self, py: Python<'_>, target: Target) -> PyResult<u32> {
         let Inner { client, copies } = &mut *self.inner(py);
