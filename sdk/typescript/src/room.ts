@@ -31,7 +31,8 @@ const OUTAGES_MAX = 30;
 /** Refusals of a join that pass, where the client was in the room before. */
 const FULL: Code[] = ["limit", "too_fast", "busy", "timeout", "internal", "unreachable"];
 
-/** Answers to a reservation that is over. */
+/** Why another node does not answer a join, and answers to a reservation that is over. */
+const AWAY: Code[] = ["connection_lost", "shutting_down"];
 const NO_SEAT: Code[] = ["bad_reservation", "room_not_found"];
 
 /** How often the first node is asked for a room that can't be reached. */
@@ -348,7 +349,7 @@ export function makeRoom(
     const refuse = (code: Code, text: string, retryMs?: number): void => {
       const isOver = first.connection.status === "ended";
       // The node can't be reached, or the seat there is over: the first one may know another.
-      const isMissed = code === "connection_lost" || (which !== next && NO_SEAT.includes(code));
+      const isMissed = AWAY.includes(code) || (which !== next && NO_SEAT.includes(code));
       if (links !== first && isMissed && !isOver) {
         if (++tries < TRIES_MAX) return rests(backoff(howLong, tries));
         return inside.end("unreachable", `the room is at ${links.place()}; ${text}`);

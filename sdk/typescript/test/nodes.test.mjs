@@ -163,6 +163,21 @@ test("a node that is away: the first one is asked again, and names another", asy
   assert.equal(client.status, "connected");
 });
 
+test("a node that shuts down: the first one is asked again", async (t) => {
+  const { client, net, a } = await start(t), joining = client.joinOrCreate("lab");
+  redirects(a, [B]);
+  const b = await net.next(B);
+  b.onopen();
+  b.says({ type: "goodbye", code: "shutting_down", text: "it is" });
+  await joined(a, 2);
+  redirects(a, [C], "");
+  const c = (await net.next(C)).open(KEPT);
+  refuses(c, "shutting_down");
+  await joined(a, 3);
+  a.joins({ round: 1 });
+  assert.deepEqual((await joining).state, { round: 1 });
+});
+
 test("what can't be reached three times is unreachable, and the error names it", async (t) => {
   const { client, net, a } = await start(t), joining = client.joinOrCreate("lab");
   const fails = assert.rejects(joining, (error) => {
