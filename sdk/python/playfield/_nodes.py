@@ -14,7 +14,7 @@ from ._playfield import Event
 if TYPE_CHECKING:
     from .client import BaseClient
 
-#: How long the session at another node is kept without a room, in seconds.
+#: The time for which the session at another node is kept without a room, in seconds.
 IDLE = _playfield.NODE_IDLE
 
 

@@ -151,7 +151,7 @@ class RoomCopy:
 #: The classes of events, by name; their attributes are in `crates/python/src/client/event.rs`.
 Event: Any
 
-#: How long the session at another node is kept without a room, in seconds.
+#: The time for which the session at another node is kept without a room, in seconds.
 NODE_IDLE: float
 
 class Route:

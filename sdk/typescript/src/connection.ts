@@ -46,7 +46,7 @@ export const UNREADABLE_IN_A_ROW_MAX = 2;
  */
 const ATTEMPT_MS_MAX = 10_000, ATTEMPT_MS = 3000;
 
-/** How long the session at another node is kept without a room. */
+/** The time for which the session at another node is kept without a room. */
 const NODE_IDLE_MS = 10_000;
 
 /** The state of a WebSocket that is open; later ones have larger numbers. */
@@ -108,7 +108,7 @@ function makeSession(
   const connection = begun as unknown as Mutable<Core>;
   // The sessions at other nodes.
   const others = first?.others ?? new Set<Links>();
-  // How many rooms hold this session.
+  // The number of rooms that hold this session.
   let holds = 0, idleTimer: ReturnType<typeof setTimeout> | undefined;
   // The address of the present connection, or the attempt at one; the one where the node is
   // reached, as far as that is known; and how many redirects led here in a row.

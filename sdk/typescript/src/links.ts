@@ -68,7 +68,7 @@ export interface Links {
   connection: Mutable<Core>;
   /** The sessions at other nodes than the first. */
   others: Set<Links>;
-  /** Where the node is reached. */
+  /** The address of the node. */
   place(): string;
   /** The session at a node that has one of these addresses; opened if there is none. */
   reach(addresses: string[]): Links | undefined;

@@ -31,11 +31,11 @@ const OUTAGES_MAX = 30;
 /** Refusals of a join that pass, where the client was in the room before. */
 const FULL: Code[] = ["limit", "too_fast", "busy", "timeout", "internal", "unreachable"];
 
-/** Why another node does not answer a join, and answers to a reservation that is over. */
+/** Codes of another node that is away, and answers to a reservation that is over. */
 const AWAY: Code[] = ["connection_lost", "shutting_down"];
 const NO_SEAT: Code[] = ["bad_reservation", "room_not_found"];
 
-/** How often the first node is asked for a room that can't be reached. */
+/** The most times that the first node is asked for a room that can't be reached. */
 const TRIES_MAX = 3;
 
 /** The name that stands for events of all names. */
