@@ -19,8 +19,13 @@ use crate::sim::{Counts, LEASE, Mutation};
 
 pub(super) struct World {
     pub(super) now: u64,
-    queue: BinaryHeap<Reverse<Entry>>,
+    /// The times of events, the numbers by which those of one time keep their order, and their
+    /// places.
+    queue: BinaryHeap<Reverse<(u64, u64, usize)>>,
     scheduled: u64,
+    events: Vec<Option<Scheduled>>,
+    /// Places without an event.
+    free: Vec<usize>,
     pub(super) random: Random,
     pub(super) mutation: Option<Mutation>,
     pub(super) hosts: Vec<Host>,
@@ -49,33 +54,6 @@ pub(super) struct Outage {
     /// The last time at which the engine restarted without some of its writes. What was on the way
     /// to it on its connections was lost with them.
     pub(super) lost_at: u64,
-}
-
-#[derive(Debug)]
-struct Entry {
-    at: u64,
-    number: u64,
-    event: Scheduled,
-}
-
-impl PartialEq for Entry {
-    fn eq(&self, other: &Self) -> bool {
-        self.number == other.number
-    }
-}
-
-impl Eq for Entry {}
-
-impl PartialOrd for Entry {
-    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl Ord for Entry {
-    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
-        (self.at, self.number).cmp(&(other.at, other.number))
-    }
 }
 
 /// Something that happens at a time.
@@ -135,6 +113,8 @@ impl World {
             now: 0,
             queue: BinaryHeap::with_capacity(256),
             scheduled: 0,
+            events: Vec::new(),
+            free: Vec::new(),
             mutation,
             hosts: Vec::new(),
             clients: (0..clients)
@@ -186,11 +166,13 @@ impl World {
         self.schedule(calm_at, Scheduled::Calm);
         self.schedule(self.probed_at, Scheduled::Probe);
         self.schedule(self.probed_at + 8 * SECOND, Scheduled::Finish);
-        while let Some(Reverse(entry)) = self.queue.pop() {
-            self.now = entry.at;
+        while let Some(Reverse((at, _, place))) = self.queue.pop() {
+            let Some(event) = self.events[place].take() else { continue };
+            self.free.push(place);
+            self.now = at;
             self.counts.events += 1;
-            let is_over = matches!(entry.event, Scheduled::Finish);
-            self.happens(entry.event);
+            let is_over = matches!(event, Scheduled::Finish);
+            self.happens(event);
             if let Some(breach) = self.laws.breach.take() {
                 return Err(breach);
             }
@@ -205,7 +187,12 @@ impl World {
     pub(super) fn schedule(&mut self, at: u64, event: Scheduled) {
         self.scheduled += 1;
         let at = at.max(self.now);
-        self.queue.push(Reverse(Entry { at, number: self.scheduled, event }));
+        let place = self.free.pop().unwrap_or_else(|| {
+            self.events.push(None);
+            self.events.len() - 1
+        });
+        self.events[place] = Some(event);
+        self.queue.push(Reverse((at, self.scheduled, place)));
     }
 
     fn happens(&mut self, event: Scheduled) {
