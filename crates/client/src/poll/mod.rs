@@ -203,8 +203,8 @@ impl Connection {
         self.session.as_ref().is_some_and(Session::is_welcomed)
     }
 
-    /// Returns whether the first hello was sent, and is not answered: commands that are given to the
-    /// session follow it.
+    /// Returns whether the first hello was sent, and is not answered: commands that are given to
+    /// the session follow it.
     #[must_use]
     pub fn is_greeting(&self) -> bool {
         matches!(self.link, Link::Open(_)) && self.session.is_some() && !self.fate.is_welcomed()
