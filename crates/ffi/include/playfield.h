@@ -97,9 +97,9 @@ typedef enum pf_event_kind {
     PF_EVENT_KIND_NONE = 0,
     // The connection is there.
     PF_EVENT_KIND_CONNECTED = 1,
-    // The connection was lost, `text` says why. The client connects again by itself. This event and
-    // the others about a connection name its node in `name`, if a join was redirected to it; the
-    // name of the node that the program has connected to is empty.
+    // The connection was lost, `text` says why. The client connects again by itself. This event
+    // and the others about a connection name its node in `name`, if a join was redirected to it;
+    // the name of the node that the program has connected to is empty.
     PF_EVENT_KIND_LOST = 2,
     // An attempt to connect again failed; another follows.
     PF_EVENT_KIND_ATTEMPT_FAILED = 3,
@@ -538,14 +538,12 @@ enum pf_code pf_client_statistics(struct pf_client client, struct pf_statistics 
 enum pf_code pf_shut_down(void);
 
 // Enters an existing room, by its id, or with a reservation or a ticket for it. Like all that
-// enter rooms, it is answered by `PF_EVENT_KIND_JOINED`, whose `room` is to be freed. If the room is
-// at another node of a cluster, the client connects to that node too.
+// enter rooms, it is answered by `PF_EVENT_KIND_JOINED`, whose `room` is to be freed. If the room
+// is at another node of a cluster, the client connects to that node too.
 //
 // # Safety
 // `room_id` points to text, `request` to a place.
-enum pf_code pf_client_join(struct pf_client client,
-                            struct pf_text room_id,
-                            uint64_t *request);
+enum pf_code pf_client_join(struct pf_client client, struct pf_text room_id, uint64_t *request);
 
 // Enters the room of a type that has this key or code.
 //

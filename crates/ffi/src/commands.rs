@@ -35,8 +35,8 @@ pub(crate) fn options(json: &[u8]) -> Outcome<Option<Value>> {
 }
 
 /// Enters an existing room, by its id, or with a reservation or a ticket for it. Like all that
-/// enter rooms, it is answered by `PF_EVENT_KIND_JOINED`, whose `room` is to be freed. If the room is
-/// at another node of a cluster, the client connects to that node too.
+/// enter rooms, it is answered by `PF_EVENT_KIND_JOINED`, whose `room` is to be freed. If the room
+/// is at another node of a cluster, the client connects to that node too.
 ///
 /// # Safety
 /// `room_id` points to text, `request` to a place.

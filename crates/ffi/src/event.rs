@@ -16,9 +16,9 @@ pub enum PfEventKind {
     None = 0,
     /// The connection is there.
     Connected = 1,
-    /// The connection was lost, `text` says why. The client connects again by itself. This event and
-    /// the others about a connection name its node in `name`, if a join was redirected to it; the
-    /// name of the node that the program has connected to is empty.
+    /// The connection was lost, `text` says why. The client connects again by itself. This event
+    /// and the others about a connection name its node in `name`, if a join was redirected to it;
+    /// the name of the node that the program has connected to is empty.
     Lost = 2,
     /// An attempt to connect again failed; another follows.
     AttemptFailed = 3,

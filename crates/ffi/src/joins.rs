@@ -103,18 +103,24 @@ impl State {
         Some(asked)
     }
 
-    /// The connection to another node has ended, or there was none. Its joins go on elsewhere, unless
-    /// they were refused with it.
-    pub(crate) fn go_on_elsewhere(&mut self, asked: Vec<Asked>, why: &Failure) {
-        let is_refused = !why.reason.is_empty() && why.reason != ErrorCode::ShuttingDown.name();
-        let is_over = is_refused || self.is_leaving || self.ended.is_some();
+    /// The connection to another node has ended, or there was none. Its joins go on elsewhere,
+    /// unless they were refused with it.
+    pub(crate) fn go_on_elsewhere(
+        &mut self,
+        asked: Vec<Asked>,
+        code: Option<ErrorCode>,
+        why: &Failure,
+    ) {
+        let is_over = self.is_leaving || self.ended.is_some();
         for mut asked in asked {
-            match &mut asked.what {
-                What::Enter(join) if !is_over => {
-                    let turn = join.route.unreachable(&why.message);
-                    self.turn(asked, turn);
-                }
-                _ => self.answer(asked.what.report(asked.request).because(why.clone())),
+            let turn = match (&mut asked.what, code) {
+                (What::Enter(join), Some(code)) if !is_over => join.route.refused(code),
+                (What::Enter(join), None) if !is_over => Some(join.route.unreachable(&why.message)),
+                _ => None,
+            };
+            match turn {
+                Some(turn) => self.turn(asked, turn),
+                None => self.answer(asked.what.report(asked.request).because(why.clone())),
             }
         }
     }
@@ -153,7 +159,7 @@ impl State {
                 Some(Ok(Some(other))) => {
                     self.at(other, |state| state.give(None, Some(asked), Sender::Nobody, request));
                 }
-                Some(Err(error)) => self.go_on_elsewhere(vec![asked], &error.into()),
+                Some(Err(error)) => self.go_on_elsewhere(vec![asked], None, &error.into()),
             }
         }
     }

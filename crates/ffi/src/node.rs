@@ -211,7 +211,7 @@ impl State {
         }
     }
 
-    /// Closes the connections to other nodes where nothing is left, and forgets those that are over.
+    /// Closes the connections to other nodes where nothing is left; forgets those that are over.
     pub(crate) fn leave_unused(&mut self, now: Instant) {
         let Self { others, buffers, stays, .. } = self;
         for node in others.iter_mut() {
@@ -238,7 +238,7 @@ impl State {
             }
         }
         asked.sort_unstable_by_key(|asked| asked.request);
-        self.go_on_elsewhere(asked, failure);
+        self.go_on_elsewhere(asked, why.and_then(|why| why.code()), failure);
         if self.is_leaving {
             *self.last.as_mut().map_or(&mut self.unconfirmed, |last| &mut last.number) += number;
         } else if has_rooms || number > 0 {
