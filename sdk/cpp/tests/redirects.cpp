@@ -76,6 +76,7 @@ static void connections_that_are_not_used_are_closed(const test::Node &node) {
 }
 
 static void all_connections_end_together(const test::Node &node) {
+    auto said = Json::object({{"text", "x"}});
     for (bool closes : {true, false}) {
         auto client = open(node, hour);
         auto room = VALUE(client.create_room("hello").wait());
@@ -90,10 +91,10 @@ static void all_connections_end_together(const test::Node &node) {
             VALUE(client.close().wait());
             CHECK_EQUAL(left, 1);
             CHECK_EQUAL(ended, 1);
-            CHECK_EQUAL(room.send("Say", Json::object({{"text", "x"}})).error().code, PF_CODE_CLOSED);
+            CHECK_EQUAL(room.send("Say", said).error().code, PF_CODE_CLOSED);
         } else {
             client.free();
-            CHECK_EQUAL(room.send("Say", Json::object({{"text", "x"}})).error().code, PF_CODE_FREED);
+            CHECK_EQUAL(room.send("Say", said).error().code, PF_CODE_FREED);
         }
     }
     VALUE(shut_down());
