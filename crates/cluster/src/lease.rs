@@ -356,6 +356,7 @@ impl Lease {
             build: settings.build,
             types: settings.types.clone(),
             lock: settings.lock.clone(),
+            lease_ms: u32::try_from(settings.lease.as_millis()).unwrap_or(u32::MAX),
         }
     }
 

@@ -36,6 +36,8 @@ pub(crate) struct Watched {
     heard_at: Duration,
     /// The time at which the record was last asked for.
     checked_at: Duration,
+    /// The length of its lease, once its record was read.
+    lease: Duration,
     /// The incarnation, once its record was read.
     peer: Option<Peer>,
     load: Option<Load>,
@@ -116,6 +118,7 @@ impl Observer {
             revision: 0,
             heard_at: now,
             checked_at: now,
+            lease: Duration::ZERO,
             peer: None,
             load: None,
             pending: None,
@@ -184,7 +187,7 @@ impl Observer {
             }
             let silent = now.saturating_sub(watched.heard_at);
             let is_silent = silent > settings.renew * 2;
-            let is_over = silent > settings.lease + settings.rank_delay * rank;
+            let is_over = silent > watched.lease.max(settings.lease) + settings.rank_delay * rank;
             let pace = if is_over { settings.renew / 4 } else { settings.renew * 2 };
             if watched.pending.is_none() && is_silent && now >= watched.checked_at + pace {
                 watched.read(now, slot, output);
@@ -265,7 +268,8 @@ impl Watched {
             self.learn(*now, slot, found.revision, record.as_ref());
             return;
         }
-        if !is_counting(*now, lease, settings) || *now < self.heard_at + settings.lease {
+        let is_over = *now >= self.heard_at + self.lease.max(settings.lease);
+        if !is_over || !is_counting(*now, lease, settings) {
             return;
         }
         let (incarnation, beat) =
@@ -284,6 +288,8 @@ impl Watched {
     ) {
         let incarnation = record.map(|record| record.incarnation);
         let is_dead = record.is_some_and(|record| record.state == NodeState::Dead);
+        let lease_ms = record.map_or(0, |record| record.lease_ms);
+        self.lease = Duration::from_millis(lease_ms.into());
         // What was doubted of the same record stays so.
         if revision != self.revision || incarnation != self.incarnation {
             self.is(incarnation);

@@ -101,6 +101,7 @@ mod tests {
             build: 7,
             types: vec![("board".into(), 0x0123_4567_89ab_cdef)],
             lock: "machine/lock".into(),
+            lease_ms: 20_000,
         }
     }
 

@@ -58,6 +58,8 @@ pub struct NodeRecord {
     pub types: Vec<(String, u64)>,
     /// The machine and the file of the lock that the process holds; empty without one.
     pub lock: String,
+    /// The time for which the node's lease holds, in milliseconds: others wait for this long, too.
+    pub lease_ms: u32,
 }
 
 impl NodeRecord {
@@ -72,6 +74,7 @@ impl NodeRecord {
             build: 0,
             types: Vec::new(),
             lock: String::new(),
+            lease_ms: 0,
         }
     }
 
@@ -94,6 +97,7 @@ impl NodeRecord {
             out.extend_from_slice(&fingerprint.to_le_bytes());
         }
         put_text(&mut out, &self.lock);
+        put_varint(&mut out, self.lease_ms.into());
         out
     }
 
@@ -115,6 +119,7 @@ impl NodeRecord {
             .map(|_| Ok((reader.text()?.to_owned(), reader.u64()?)))
             .collect::<Result<_, DecodeError>>()?;
         let lock = reader.text()?.to_owned();
-        Ok(Self { incarnation, state, beat, name, addresses, build, types, lock })
+        let lease_ms = reader.varint_u32()?;
+        Ok(Self { incarnation, state, beat, name, addresses, build, types, lock, lease_ms })
     }
 }

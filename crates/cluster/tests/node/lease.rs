@@ -45,6 +45,20 @@ fn a_node_that_was_gone_before_another_began_is_declared_dead() {
 }
 
 #[test]
+fn a_node_with_a_longer_lease_than_the_observer_is_given_its_time() {
+    let mut bench = Bench::default();
+    let long = Settings { slot: Some(1), ..Settings::new(LEASE * 3).unwrap() };
+    let mut gone = Node::new(long, 1, secs(0));
+    let mut other = Node::new(settings(2), 2, secs(0));
+    run(&mut [&mut gone, &mut other], &mut bench, secs(0), secs(7));
+    drop(gone);
+    run(&mut [&mut other], &mut bench, secs(7), secs(58));
+    assert_eq!(bench.node_record(1).state, NodeState::Serving);
+    run(&mut [&mut other], &mut bench, secs(58), secs(75));
+    assert_eq!(bench.node_record(1).state, NodeState::Dead);
+}
+
+#[test]
 fn an_answer_that_waited_while_the_observer_stood_still_does_not_count_for_others() {
     let (mut node, mut bench, _) = serving();
     let mut other = Node::new(settings(2), 2, secs(1));
@@ -80,6 +94,7 @@ fn a_node_that_finds_no_free_slot_says_so_and_goes_on() {
         build: 0,
         types: Vec::new(),
         lock: String::new(),
+        lease_ms: 0,
     };
     for slot in 0..SLOTS {
         bench.put(&format!("n.{slot}"), taken.encode());
