@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use playfield_cluster::Save;
-use playfield_room::{EndReason, Opened, Pausable, Pause};
+use playfield_room::{EndReason, Error, Opened, Pausable, Pause};
 
 use crate::cluster::KeyOf;
 use crate::cluster::keeping::{Claim, MOVED};
@@ -58,14 +58,21 @@ impl RoomHost {
         self.keep_all_to_claims(below);
     }
 
-    /// Returns whether a room with this key would have to stand still.
-    pub(super) fn is_in_doubt(&self, below: &Below<'_>, room_type: u16, key: &Arc<str>) -> bool {
+    /// Checks that a new room would not have to stand still.
+    pub(super) fn check_claim(
+        &self,
+        below: &Below<'_>,
+        room_type: u16,
+        key: Option<&Arc<str>>,
+    ) -> Result<(), Error> {
         let node = &below.env.node;
-        node.cluster.as_ref().is_some_and(|cluster| {
-            let key = KeyOf { room_type, key: Arc::clone(key) };
-            let freezes = node.room_types[usize::from(room_type)].settings.freezes();
-            freezes && (self.is_cut_off || cluster.is_frozen(&key))
-        })
+        let (Some(key), Some(cluster)) = (key, &node.cluster) else { return Ok(()) };
+        let freezes = node.room_types[usize::from(room_type)].settings.freezes();
+        let key = KeyOf { room_type, key: Arc::clone(key) };
+        if freezes && (self.is_cut_off || cluster.is_frozen(&key)) {
+            return Err(Pause::Cluster.error());
+        }
+        Ok(())
     }
 
     /// Takes news of the claim of a room's key.

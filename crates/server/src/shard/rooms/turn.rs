@@ -67,11 +67,7 @@ impl RoomHost {
             );
             return Err(Error::new(ErrorCode::Busy, text));
         }
-        if let Some(key) = &birth.key
-            && self.is_in_doubt(below, spec.room_type, key)
-        {
-            return Err(Pause::Cluster.error());
-        }
+        self.check_claim(below, spec.room_type, birth.key.as_ref())?;
         below.env.watch.enters(spec.room_type);
         let made = catch_unwind(AssertUnwindSafe(|| (room_type.create)(birth)));
         let room = made.unwrap_or_else(|_| {
@@ -320,10 +316,11 @@ impl RoomHost {
         let Some(hosted) = self.rooms.get_mut(key) else { return };
         // Such a room is called, and so followed up again, when it goes on.
         let is_paused = hosted.room.is_paused();
-        if is_paused && self.queues.standing.contains_key(&key) {
-            return hosted.set_due(key, &mut self.schedule, None);
-        }
         match hosted.room.stage() {
+            Stage::Ended => return self.drop_room(below, key),
+            _ if is_paused && self.queues.standing.contains_key(&key) => {
+                return hosted.set_due(key, &mut self.schedule, None);
+            }
             Stage::Open | Stage::Closing if is_paused => {}
             Stage::Open if hosted.is_unfounded() => return self.end_unless_founded(below, key),
             Stage::Open => {}
@@ -333,7 +330,6 @@ impl RoomHost {
                 return;
             }
             Stage::Finishing => (hosted.ticks, hosted.syncs) = (None, None),
-            Stage::Ended => return self.drop_room(below, key),
         }
         hosted.wake_at = hosted.room.wake_at();
         if hosted.rests && !hosted.is_at_rest() {
