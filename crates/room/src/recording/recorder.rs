@@ -403,7 +403,8 @@ impl AnyRoom for Recorder {
     fn reopened(&mut self, at: Duration, opened: Opened) -> bool {
         self.tape.interrupt("the room's save was opened again");
         let is_last = self.room.reopened(at, opened);
-        if self.journal.is_some() {
+        if let Some(journal) = &mut self.journal {
+            journal.is_fenced = !is_last;
             self.keyframe(whole_ms(at));
         }
         is_last
