@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use playfield::prelude::*;
 use playfield::store::{Completion, Fence, Loaded, MemoryStore, Opened, Store, StoreError, Stored};
-use playfield::{Config, ErrorCode, Running};
+use playfield::{Config, ErrorCode, Running, SeatFor};
 use playfield_wire::client::{self, ClientMessage};
 use playfield_wire::message::MessageRef;
 use playfield_wire::server::ServerMessage;
@@ -128,28 +128,19 @@ fn reply(raw: &mut Raw) -> (u32, Vec<u8>) {
     }
 }
 
-/// Returns when a room takes no one, because it stands still.
+/// Returns when a room reserves no seats, because it stands still.
 fn await_standstill(node: &Running, room: &str) {
-    let mut raw = Raw::hello(&url(node), "Eve", None);
-    welcomed(&mut raw);
-    loop {
-        let join = client::Join { request: RequestNumber(1), room: room.into() };
-        raw.send(&ClientMessage::Join(join));
-        match raw.next() {
-            ServerMessage::Joined(joined) => {
-                let leave = client::Leave { request: RequestNumber(2), room: joined.room };
-                raw.send(&ClientMessage::Leave(leave));
-                while !matches!(raw.next(), ServerMessage::Left(_)) {}
-                thread::sleep(Duration::from_millis(50));
-            }
-            ServerMessage::Error(error) => {
-                assert_eq!(error.code, ErrorCode::Busy, "{error:?}");
-                assert!(error.text.contains("stands still"), "{error:?}");
-                return;
-            }
-            other => panic!("{other:?}"),
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let (handle, wait) = (node.handle(), Duration::from_millis(1));
+    let error = loop {
+        let eve = SeatFor::Name("Eve".into());
+        match runtime.block_on(handle.reserve(room, eve, wait)) {
+            Ok(_) => thread::sleep(Duration::from_millis(20)),
+            Err(error) => break error,
         }
-    }
+    };
+    assert_eq!(error.code(), ErrorCode::Busy, "{error:?}");
+    assert!(error.text().contains("stands still"), "{error:?}");
 }
 
 #[test]
