@@ -11,6 +11,8 @@
 //!
 //! A client of `async-nats` is used for one connection only. A command belongs to the connection on
 //! which it was handed over, and is never sent on another one.
+//!
+//! The feature `testing` has a server for tests.
 
 mod api;
 mod complaints;
@@ -24,6 +26,8 @@ mod pending;
 mod settings;
 mod setup;
 mod state;
+#[cfg(all(feature = "testing", unix))]
+pub mod testing;
 
 pub use engine::NatsEngine;
 pub(crate) use engine::{Shared, lock};

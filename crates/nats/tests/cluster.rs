@@ -2,10 +2,10 @@
 
 use std::net::TcpListener;
 
-use playfield_cluster::Record;
+use playfield_cluster::{EngineError, Record};
+use playfield_nats::testing::Server;
 
 use crate::host::{Host, settings};
-use crate::server::Server;
 
 /// Starts servers that form a cluster.
 fn start(count: usize) -> Option<Vec<Server>> {
@@ -40,6 +40,22 @@ async fn three_servers_keep_each_record_and_one_may_die() {
     let info = String::from_utf8_lossy(&info.payload).into_owned();
     assert!(info.contains(r#""num_replicas":3"#), "{info}");
 
+    // One of conditional writes through several servers wins.
+    let mut other = Host::connect(urls(&servers[1..])).await;
+    for number in 0..50 {
+        let name = format!("r.a.{number}");
+        let tags = (host.begin_write(&name, b"one", 0), other.begin_write(&name, b"two", 0));
+        match (host.written(tags.0).await, other.written(tags.1).await) {
+            (Ok(revision), Err(EngineError::Conflict))
+            | (Err(EngineError::Conflict), Ok(revision)) => {
+                let records = (host.read(&name).await.unwrap(), other.read(&name).await.unwrap());
+                assert_eq!(records.0, records.1);
+                assert_eq!(records.0.revision, revision);
+            }
+            results => panic!("{results:?}"),
+        }
+    }
+
     let mut revision = host.write("n.1", b"x", 0).await.unwrap();
     servers[1].kill();
     // An election takes some seconds, if it led.
@@ -65,7 +81,7 @@ async fn three_servers_keep_each_record_and_one_may_die() {
 async fn a_cluster_with_too_few_servers_says_so() {
     let Some(servers) = start(2) else { return };
     let mut settings = settings(urls(&servers));
-    // It elects a leader within this time.
+    // They elect a leader within the time of this.
     settings.replicas = 2;
     Host::with(settings.clone()).await.unwrap();
     settings.replicas = 3;

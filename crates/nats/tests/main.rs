@@ -9,4 +9,3 @@ mod outages;
 mod proxy;
 mod records;
 mod refusals;
-mod server;

@@ -1,9 +1,9 @@
 //! Messages to all nodes, and to one.
 
 use playfield_cluster::{Command, EngineEvent, Incarnation};
+use playfield_nats::testing::Server;
 
 use crate::host::Host;
-use crate::server::Server;
 
 const SLOT: u16 = 1023;
 const INCARNATION: Incarnation = Incarnation(0xfeed);

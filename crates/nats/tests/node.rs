@@ -5,10 +5,10 @@ use std::time::{Duration, Instant};
 
 use playfield_cluster::{Effect, Event, Key, Node, Place, Save, Settings, Want, claim_key};
 use playfield_nats::NatsEngine;
+use playfield_nats::testing::Server;
 use tokio::time::{sleep_until, timeout};
 
 use crate::host::settings;
-use crate::server::Server;
 
 /// A node with its engine, whose store always has the save that it wrote last.
 struct Process {

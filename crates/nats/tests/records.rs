@@ -1,9 +1,9 @@
 //! Records change by compare-and-set.
 
 use playfield_cluster::{EngineError, Record};
+use playfield_nats::testing::Server;
 
 use crate::host::{Host, settings};
-use crate::server::Server;
 
 #[tokio::test]
 async fn a_write_needs_the_last_revision_of_its_key() {

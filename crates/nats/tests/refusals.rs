@@ -1,10 +1,10 @@
 //! Engines and settings that can't be used are refused by a sentence that says what to do.
 
+use playfield_nats::testing::Server;
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::TcpListener;
 
 use crate::host::{Host, refusal, settings};
-use crate::server::Server;
 
 /// A server that says what it is, and answers pings.
 async fn fake(info: &'static str) -> String {

@@ -1,4 +1,4 @@
-//! Servers of NATS for one test each: free ports, folders of their own, ended with the test.
+//! Servers of NATS for tests and benchmarks: free ports, folders of their own, ended with the test.
 
 use std::io::{BufRead as _, BufReader, Write as _, stderr};
 use std::path::{Path, PathBuf};
@@ -7,13 +7,13 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::{env, fs, process, thread};
 
-use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
+use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
 
 const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
 
 /// A server. Its records stay in its folder when it is killed, and go with this value.
-pub(crate) struct Server {
+#[derive(Debug)]
+pub struct Server {
     program: &'static Path,
     folder: PathBuf,
     arguments: Vec<String>,
@@ -21,7 +21,7 @@ pub(crate) struct Server {
     child: Child,
 }
 
-/// The path of nats-server. `None`, after a line of text, if it can't be had.
+/// The path of nats-server. `None`, after a line of text, if it can't be had; in CI, a panic.
 fn program() -> Option<&'static Path> {
     static PROGRAM: OnceLock<Option<PathBuf>> = OnceLock::new();
     let program = PROGRAM.get_or_init(|| {
@@ -41,13 +41,22 @@ fn program() -> Option<&'static Path> {
 }
 
 impl Server {
-    /// Starts a server with JetStream.
-    pub(crate) fn start() -> Option<Self> {
+    /// Starts a server with JetStream, and waits until it is ready. Returns `None`, after a line of
+    /// text, if this machine has no nats-server and can't build it.
+    ///
+    /// # Panics
+    /// If it ends at once; with the environment variable `CI`, also if it can't be had.
+    #[must_use]
+    pub fn start() -> Option<Self> {
         Self::start_with(&["--jetstream"], "")
     }
 
-    /// Starts a server with arguments, and a file of settings.
-    pub(crate) fn start_with(arguments: &[&str], config: &str) -> Option<Self> {
+    /// Starts a server with arguments, and a file of settings, as [`start`](Self::start) does.
+    ///
+    /// # Panics
+    /// As [`start`](Self::start).
+    #[must_use]
+    pub fn start_with(arguments: &[&str], config: &str) -> Option<Self> {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let count = COUNT.fetch_add(1, Ordering::Relaxed);
         let folder = env::temp_dir().join(format!("playfield-nats-{}-{count}", process::id()));
@@ -61,39 +70,62 @@ impl Server {
         Some(Self { program, folder, arguments, port, child })
     }
 
-    pub(crate) fn port(&self) -> u16 {
+    /// The port for clients.
+    #[must_use]
+    pub fn port(&self) -> u16 {
         self.port
     }
 
-    pub(crate) fn url(&self) -> String {
+    /// The URL for clients.
+    #[must_use]
+    pub fn url(&self) -> String {
         format!("nats://127.0.0.1:{}", self.port)
     }
 
-    pub(crate) fn kill(&mut self) {
+    /// Kills it, by SIGKILL.
+    ///
+    /// # Panics
+    /// If it does not run.
+    pub fn kill(&mut self) {
         self.child.kill().expect("it runs");
         self.child.wait().expect("it was killed");
     }
 
     /// Starts it again after it was killed, at the same port.
-    pub(crate) fn start_again(&mut self) {
+    ///
+    /// # Panics
+    /// If it ends at once.
+    pub fn start_again(&mut self) {
         (self.child, _) = run(self.program, &self.folder, &self.arguments, self.port);
     }
 
     /// Removes all that it has stored, while it does not run.
-    pub(crate) fn wipe(&self) {
+    ///
+    /// # Panics
+    /// If it has stored nothing.
+    pub fn wipe(&self) {
         fs::remove_dir_all(self.folder.join("store")).expect("it has stored something");
     }
 
-    pub(crate) fn stop(&self) {
-        self.signal(Signal::SIGSTOP);
+    /// Stops it, by SIGSTOP, and waits until all of its threads stand still.
+    ///
+    /// # Panics
+    /// If it does not run.
+    pub fn stop(&self) {
+        kill_process(self.pid(), Signal::STOP).expect("it runs");
+        waitpid(Some(self.pid()), WaitOptions::UNTRACED).expect("it is a child");
     }
 
-    pub(crate) fn go_on(&self) {
-        self.signal(Signal::SIGCONT);
+    /// Lets it go on after [`stop`](Self::stop).
+    ///
+    /// # Panics
+    /// If it does not run.
+    pub fn go_on(&self) {
+        kill_process(self.pid(), Signal::CONT).expect("it runs");
     }
 
-    fn signal(&self, signal: Signal) {
-        kill(Pid::from_raw(self.child.id() as i32), signal).expect("it runs");
+    fn pid(&self) -> Pid {
+        Pid::from_child(&self.child)
     }
 }
 
@@ -132,7 +164,7 @@ fn run(program: &Path, folder: &Path, arguments: &[String], port: u16) -> (Child
         log += &line;
         log.push('\n');
     }
-    // It must not wait for a reader of its log.
+    // The server must not wait for a reader of its log.
     thread::spawn(move || lines.for_each(drop));
     (child, port.expect("its port is in its log"))
 }
