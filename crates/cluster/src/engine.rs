@@ -33,7 +33,7 @@ pub trait Engine {
 /// A command to the engine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Command {
-    /// Reads a record from the engine's leader.
+    /// Reads a record from the engine's leader. It may overtake a write that was not answered yet.
     Read {
         /// The record.
         key: Key,
@@ -120,7 +120,7 @@ pub enum EngineEvent {
 pub enum Answer {
     /// The record that was read.
     Read(Record),
-    /// The names of the records that have a value.
+    /// The names of the records that have a value, and maybe of some that were removed.
     Listed(Vec<Key>),
     /// The revision of the write or of the removal.
     Written(Revision),

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 /// The number of the error that no message has the subject.
 pub(crate) const NO_MESSAGE: u32 = 10037;
-/// The number of the error that there is no such stream.
+/// The number of the error that the stream does not exist.
 pub(crate) const NO_STREAM: u32 = 10059;
 /// The number of the error that a stream has this name.
 pub(crate) const NAME_TAKEN: u32 = 10058;
@@ -157,8 +157,8 @@ impl StreamConfig {
         }
     }
 
-    /// What differs from these settings so that the records can't be relied on: a name, what it is
-    /// and what it must be.
+    /// The first difference from these settings with which the records can't be relied on: the name
+    /// of a setting, its value, and the value that it must have.
     pub(crate) fn difference(&self, wanted: &Self) -> Option<(&'static str, String, String)> {
         fn pair<T: std::fmt::Debug + PartialEq>(a: &T, b: &T) -> Option<(String, String)> {
             (a != b).then(|| (format!("{a:?}"), format!("{b:?}")))

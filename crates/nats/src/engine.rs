@@ -22,8 +22,9 @@ const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// The engine of a cluster over NATS.
 ///
-/// It belongs to the tokio runtime in which it was connected, and drives its connection there. Its
-/// host takes events when [`ready`](Self::ready) says so. It connects again by itself, for ever.
+/// The engine belongs to the tokio runtime in which it was connected, and drives its connection
+/// there. Its host takes events when [`ready`](Self::ready) says so. After a loss, the engine
+/// connects again by itself, for ever.
 pub struct NatsEngine {
     shared: Arc<Shared>,
     secret: Secret,
@@ -64,7 +65,7 @@ impl NatsEngine {
         Ok(Self { shared, secret, driver })
     }
 
-    /// Returns 32 random bytes that all nodes of the cluster have, and nobody else.
+    /// Returns 32 random bytes that all nodes of the cluster have, and no one else.
     #[must_use]
     pub fn secret(&self) -> &[u8; 32] {
         &self.secret

@@ -45,14 +45,14 @@ impl Names {
     }
 }
 
-/// Whether a key can be the name of a record. The host encodes what people chose.
+/// Returns whether a key can be the name of a record. The host encodes what people chose.
 pub(crate) fn is_valid_key(key: &str) -> bool {
     let is_valid =
         |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'=' | b'/');
     key.split('.').all(|part| !part.is_empty() && part.bytes().all(is_valid))
 }
 
-/// Whether a name can be that of a cluster.
+/// Returns whether a name can be that of a cluster.
 pub(crate) fn is_valid_cluster(name: &str) -> bool {
     (1..=32).contains(&name.len())
         && name.bytes().all(|byte| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'_'))

@@ -29,7 +29,7 @@ impl Asked {
 #[derive(Debug, Default)]
 pub(crate) struct Pending {
     asked: HashMap<u64, Asked>,
-    /// The requests in the order in which their time ends. Those that were answered stay until then.
+    /// The requests in the order in which their time ends. Some of them were answered.
     ends: VecDeque<(Instant, u64)>,
     last: u64,
 }
