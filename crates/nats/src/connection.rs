@@ -35,7 +35,7 @@ pub(crate) struct Connection {
     pub(crate) reports: Arc<Reports>,
 }
 
-/// What the connection says that is no message.
+/// Reports of the connection that are no messages.
 #[derive(Debug, Default)]
 pub(crate) struct Reports {
     /// Messages were dropped because they were not read in time.
@@ -58,7 +58,16 @@ impl Connection {
                 ConnectErrorKind::Authentication | ConnectErrorKind::AuthorizationViolation => {
                     ConnectError::Unauthorized { server: server.clone() }
                 }
-                _ => ConnectError::Unreachable { tried: format!("{server}: {}", whole(&error)) },
+                _ => {
+                    let reason = whole(&error);
+                    match reason.split_once("invalid peer certificate: ") {
+                        Some((_, reason)) => ConnectError::Certificate {
+                            server: server.clone(),
+                            reason: reason.into(),
+                        },
+                        None => ConnectError::Unreachable { tried: format!("{server}: {reason}") },
+                    }
+                }
             })?;
         client
             .set_server_pool(NOWHERE)

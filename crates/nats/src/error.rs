@@ -25,8 +25,15 @@ pub enum ConnectError {
     },
     /// No server could be reached.
     Unreachable {
-        /// What was tried, with the reasons.
+        /// The servers that were tried, with the reasons.
         tried: String,
+    },
+    /// A server whose certificate can't be trusted.
+    Certificate {
+        /// The server.
+        server: String,
+        /// The reason.
+        reason: String,
     },
     /// A server that refused the credentials.
     Unauthorized {
@@ -42,7 +49,7 @@ pub enum ConnectError {
     NoJetStream {
         /// The server.
         server: String,
-        /// What it said.
+        /// The server's own words.
         reason: String,
     },
     /// A server that takes only small messages.
@@ -54,7 +61,7 @@ pub enum ConnectError {
     Replicas {
         /// The replicas that were wanted.
         wanted: usize,
-        /// What the engine said.
+        /// The engine's own words.
         reason: Option<String>,
     },
     /// A bucket whose settings don't keep records as they must be.
@@ -75,22 +82,22 @@ pub enum ConnectError {
     },
     /// A request that the engine refused.
     Refused {
-        /// What was refused.
+        /// The thing that was refused.
         what: String,
-        /// What the engine said.
+        /// The engine's own words.
         reason: String,
     },
     /// An engine that is not ready: it starts, or elects a leader.
     NotReady {
-        /// What was asked for.
+        /// The thing that was asked for.
         what: String,
-        /// What the engine said, if it said something.
+        /// The engine's own words, or those of the connection.
         reason: String,
     },
 }
 
 impl ConnectError {
-    /// Whether another attempt can't change it.
+    /// Returns whether another attempt can't change it.
     pub(crate) fn is_final(&self) -> bool {
         !matches!(self, Self::Unreachable { .. } | Self::NotReady { .. })
     }
@@ -118,6 +125,12 @@ impl fmt::Display for ConnectError {
                 f,
                 "no server of the engine can be reached ({tried}): check that nats-server runs \
                  there, and that no firewall is between"
+            ),
+            Self::Certificate { server, reason } => write!(
+                f,
+                "the certificate of {server} can't be trusted ({reason}): use the host name that \
+                 is in it, and add its issuer's certificate to those of this system, or name a file \
+                 with it in the environment variable SSL_CERT_FILE"
             ),
             Self::Unauthorized { server } => write!(
                 f,

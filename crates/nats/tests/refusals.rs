@@ -28,13 +28,13 @@ async fn fake(info: &'static str) -> String {
 
 #[tokio::test]
 async fn a_server_that_is_too_old() {
-    let debian = r#"{"server_id":"A","version":"2.9.10","headers":true,"max_payload":1048576,"jetstream":true}"#;
+    let debian = r#"{"server_id":"A","version":"2.9.10","headers":true,"max_payload":1048576}"#;
     let text = refusal(settings(fake(debian).await)).await;
     assert!(
         text.starts_with("this is nats-server 2.9.10, and Playfield needs 2.11 or later, because "),
         "{text}"
     );
-    let small = r#"{"server_id":"A","version":"2.15.2","headers":true,"max_payload":65536,"jetstream":true}"#;
+    let small = r#"{"server_id":"A","version":"2.15.2","headers":true,"max_payload":65536}"#;
     let text = refusal(settings(fake(small).await)).await;
     assert!(text.contains("65536 bytes at most") && text.contains("max_payload"), "{text}");
 }
@@ -46,6 +46,21 @@ async fn a_place_without_a_server() {
     assert!(text.contains(&format!("nats://…@{closed}")), "{text}");
     assert!(text.contains("refused") && text.contains("check that nats-server runs"), "{text}");
     assert!(!text.contains("secret"), "{text}");
+}
+
+#[tokio::test]
+async fn a_certificate_that_nothing_vouches_for() {
+    // For `localhost`; it signs itself.
+    const CERTIFICATE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/certificate.pem");
+    const KEY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/key.pem");
+    let tls = ["--jetstream", "--tls", "--tlscert", CERTIFICATE, "--tlskey", KEY];
+    let Some(server) = Server::start_with(&tls, "") else { return };
+    // The server asks for TLS, whatever the URL says.
+    for scheme in ["tls", "nats"] {
+        let text = refusal(settings(format!("{scheme}://localhost:{}", server.port()))).await;
+        assert!(text.contains("localhost") && text.contains("can't be trusted ("), "{text}");
+        assert!(text.contains("SSL_CERT_FILE"), "{text}");
+    }
 }
 
 #[tokio::test]
@@ -80,7 +95,7 @@ async fn wrong_credentials_and_missing_permissions() {
         assert!(text.contains("refused the credentials: check the user and password"), "{text}");
         assert!(!text.contains("wrong"), "{text}");
     }
-    // Whoever may only read can't make a secret, but needs none that is there.
+    // An account that may only read can't make these records, but uses them if they are there.
     let text = refusal(settings(format!("nats://reader:r@{at}"))).await;
     assert!(text.contains("the engine refuses the record meta.format"), "{text}");
     assert!(text.contains("Permissions Violation for Publish to \"$KV.pf_test.meta"), "{text}");
