@@ -10,7 +10,6 @@ use std::time::Duration;
 
 use async_nats::{Message, ServerAddr, Subscriber};
 use futures_core::Stream as _;
-use playfield_cluster::EngineEvent;
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep};
 
 use crate::complaints::Complaints;
@@ -202,13 +201,9 @@ impl Inlet {
             self.listener = Some(listener);
         }
         let mut is_lost = take(&mut self.answers, context, |message| state.answered(&message));
-        is_lost |= take(&mut self.all, context, |message| {
-            state.received(EngineEvent::Received { bytes: message.payload.into() });
-        });
+        is_lost |= take(&mut self.all, context, |message| state.received(message));
         if let Some(listener) = &mut self.listener {
-            is_lost |= take(listener, context, |message| {
-                state.received(EngineEvent::Delivered { bytes: message.payload.into() });
-            });
+            is_lost |= take(listener, context, |message| state.delivered(message));
         }
         if reports.has_dropped.swap(false, Ordering::Relaxed) {
             state.interrupted();

@@ -5,9 +5,7 @@ use std::sync::Arc;
 use std::task::Waker;
 
 use async_nats::{Client, HeaderMap, Message, StatusCode, Subscriber};
-use playfield_cluster::{
-    Answer, Command, EngineError, EngineEvent, Incarnation, Key, Record, Revision, Slot, Tag,
-};
+use playfield_cluster::{Answer, Command, EngineError, EngineEvent, Key, Record, Revision, Tag};
 use serde::de::DeserializeOwned;
 use tokio::time::Instant;
 
@@ -29,14 +27,15 @@ pub(crate) struct State {
     /// The connection, if there is one.
     outlet: Option<Outlet>,
     pending: Pending,
-    /// Commands that were not sent. The driver answers them a little later, so that a host that asks
-    /// again at once does not spin.
+    /// Commands that were not sent. The driver answers them a little later, so that a host that
+    /// asks again at once does not spin.
     unsent: Vec<Tag>,
     events: VecDeque<EngineEvent>,
     /// The messages among the events, and their bytes.
     messages: usize,
     bytes: usize,
-    listening: Option<(Slot, Incarnation)>,
+    /// The subject of the messages to this node.
+    listening: Option<String>,
     /// The subscription to it could not be asked for yet.
     must_listen: bool,
     /// A new subscription, for the driver.
@@ -97,7 +96,8 @@ impl State {
                 self.send(self.names.node(to, incarnation), bytes);
             }
             Command::Listen { slot, incarnation } => {
-                self.listening = Some((slot, incarnation));
+                self.listening = Some(self.names.node(slot, incarnation));
+                self.drop_messages(|event| matches!(event, EngineEvent::Delivered { .. }));
                 self.listen();
             }
         }
@@ -105,9 +105,9 @@ impl State {
 
     pub(crate) fn next(&mut self) -> Option<EngineEvent> {
         let event = self.events.pop_front()?;
-        if let EngineEvent::Received { bytes } | EngineEvent::Delivered { bytes } = &event {
+        if let Some(length) = message_length(&event) {
             self.messages -= 1;
-            self.bytes -= bytes.len();
+            self.bytes -= length;
         }
         Some(event)
     }
@@ -127,7 +127,7 @@ impl State {
         self.is_suspect = false;
         self.listen();
         if !is_first {
-            // What was sent to this node meanwhile did not arrive.
+            // Messages to this node did not arrive meanwhile.
             self.interrupted();
         }
     }
@@ -163,18 +163,16 @@ impl State {
         }
     }
 
-    /// A message to all nodes, or to this one.
-    pub(crate) fn received(&mut self, event: EngineEvent) {
-        let (EngineEvent::Received { bytes } | EngineEvent::Delivered { bytes }) = &event else {
-            return;
-        };
-        if self.messages == MESSAGES_MAX || self.bytes + bytes.len() > BYTES_MAX {
-            self.drop_messages();
-            return;
+    /// A message to all nodes.
+    pub(crate) fn received(&mut self, message: Message) {
+        self.push(EngineEvent::Received { bytes: message.payload.into() });
+    }
+
+    /// A message to this node, or to an incarnation that it had before.
+    pub(crate) fn delivered(&mut self, message: Message) {
+        if self.listening.as_deref() == Some(message.subject.as_str()) {
+            self.push(EngineEvent::Delivered { bytes: message.payload.into() });
         }
-        self.messages += 1;
-        self.bytes += bytes.len();
-        self.events.push_back(event);
     }
 
     /// The answer to a request.
@@ -183,7 +181,7 @@ impl State {
         let Some(asked) = number.and_then(|number| self.pending.take(number)) else { return };
         let tag = asked.tag();
         if message.status == Some(StatusCode::NO_RESPONDERS) {
-            // There is no leader now, or no stream.
+            // The stream has no leader now, or is gone.
             self.is_suspect = true;
             return self.answer(tag, Err(EngineError::Unknown));
         }
@@ -257,7 +255,10 @@ impl State {
         if !api::PASSING.contains(&error.err_code) {
             let (bucket, text) = (self.names.bucket(), &error.description);
             self.complaints.log(|| {
-                format!("the engine refuses {what} in the bucket {bucket}: {text}; check its limits and its disks")
+                format!(
+                    "the engine refuses {what} in the bucket {bucket}: {text}; check its limits \
+                     and its disks"
+                )
             });
         }
         EngineError::Unknown
@@ -305,25 +306,42 @@ impl State {
     }
 
     fn listen(&mut self) {
-        let (Some(outlet), Some((slot, incarnation))) = (&self.outlet, self.listening) else {
-            return;
-        };
-        self.listener = outlet.subscribe(self.names.node(slot, incarnation));
+        let (Some(outlet), Some(subject)) = (&self.outlet, &self.listening) else { return };
+        self.listener = outlet.subscribe(subject.clone());
         self.must_listen = self.listener.is_none();
         if let Some(driver) = &self.driver {
             driver.wake_by_ref();
         }
     }
 
-    /// Drops all messages that wait.
-    fn drop_messages(&mut self) {
-        self.events.retain(|event| matches!(event, EngineEvent::Answered { .. }));
-        (self.messages, self.bytes) = (0, 0);
-        self.interrupted();
+    fn push(&mut self, event: EngineEvent) {
+        let length = message_length(&event).unwrap_or_default();
+        if self.messages == MESSAGES_MAX || self.bytes + length > BYTES_MAX {
+            // Messages, and earlier interruptions.
+            self.drop_messages(|event| !matches!(event, EngineEvent::Answered { .. }));
+            return self.interrupted();
+        }
+        self.messages += 1;
+        self.bytes += length;
+        self.events.push_back(event);
+    }
+
+    fn drop_messages(&mut self, is_dropped: impl Fn(&EngineEvent) -> bool) {
+        self.events.retain(|event| !is_dropped(event));
+        let lengths = || self.events.iter().filter_map(message_length);
+        (self.messages, self.bytes) = (lengths().count(), lengths().sum());
     }
 
     fn answer(&mut self, tag: Tag, result: Result<Answer, EngineError>) {
         self.events.push_back(EngineEvent::Answered { tag, result });
+    }
+}
+
+/// The bytes of an event that is a message.
+fn message_length(event: &EngineEvent) -> Option<usize> {
+    match event {
+        EngineEvent::Received { bytes } | EngineEvent::Delivered { bytes } => Some(bytes.len()),
+        EngineEvent::Answered { .. } | EngineEvent::Interrupted => None,
     }
 }
 

@@ -66,9 +66,12 @@ async fn messages_reach_one_incarnation_only() {
     let mut to = Host::connect(server.url()).await;
     to.begin(|_| Command::Listen { slot: SLOT, incarnation: Incarnation(1) });
     settle(&mut to).await;
-    from.begin(|_| send(Incarnation(2), b"to nobody".to_vec()));
+    from.begin(|_| send(Incarnation(2), b"to another".to_vec()));
     from.begin(|_| send(Incarnation(1), b"first".to_vec()));
     assert_eq!(delivered(&mut to).await, b"first");
+    // What is on the way to the incarnation before is no more delivered, either.
+    from.begin(|_| send(Incarnation(1), b"to the one before".to_vec()));
+    settle(&mut from).await;
     to.begin(|_| Command::Listen { slot: SLOT, incarnation: Incarnation(2) });
     settle(&mut to).await;
     from.begin(|_| send(Incarnation(1), b"to the one before".to_vec()));
