@@ -23,11 +23,14 @@ use crate::{ConnectError, Settings, Shared, lock};
 const TICK: Duration = Duration::from_millis(250);
 /// The time between two checks of a stream that may be gone.
 const RECHECK: Duration = Duration::from_secs(1);
+/// The shortest and the longest time for which JetStream fails before another server is tried.
+const MOVE_MIN: Duration = Duration::from_secs(4);
+const MOVE_MAX: Duration = Duration::from_secs(60);
 /// The shortest and the longest time between two attempts to connect.
 const RETRY_MIN: Duration = Duration::from_millis(50);
 const RETRY_MAX: Duration = Duration::from_secs(2);
 
-/// What is needed to connect.
+/// The settings, as they are needed to connect.
 #[derive(Debug)]
 pub(crate) struct Driver {
     pub(crate) settings: Settings,
@@ -41,6 +44,8 @@ pub(crate) struct Driver {
 pub(crate) struct Live {
     pub(crate) connection: Connection,
     pub(crate) secret: Secret,
+    /// The number of the server among the addresses.
+    address: usize,
     /// The subject of answers, up to the number of the request.
     inbox: String,
     inlet: Inlet,
@@ -64,9 +69,11 @@ impl Driver {
     /// Connects for the first time.
     pub(crate) async fn first(&self) -> Result<Live, ConnectError> {
         let end = Instant::now() + self.settings.patience;
+        // Nodes divide themselves among the servers.
+        let first = getrandom::u32().unwrap_or_default() as usize;
         let mut pause = RETRY_MIN;
         loop {
-            match self.connect(None).await {
+            match self.connect(first, None).await {
                 Err(error) if !error.is_final() && Instant::now() + pause < end => {
                     log::debug!("{error}; trying again");
                 }
@@ -88,27 +95,32 @@ impl Driver {
 
     async fn connections(&self, shared: &Shared, mut live: Live) -> Infallible {
         let secret = live.secret;
+        let mut patience = MOVE_MIN;
         loop {
             let Live { connection, inlet, .. } = &mut live;
             tokio::select! {
-                () = poll_fn(|cx| inlet.poll(shared, &connection.reports, cx)) => {}
-                never = self.rechecks(shared, connection, &secret) => match never {},
+                () = poll_fn(|cx| inlet.poll(shared, &connection.reports, cx)) => {
+                    log::warn!("the connection to the engine, {}, was lost", connection.server);
+                }
+                () = self.rechecks(shared, connection, &secret, &mut patience) => {
+                    log::warn!("leaving {}, another server may have JetStream", connection.server);
+                }
             }
             lock(&shared.state).disconnected();
             shared.news.notify_one();
-            log::warn!("the connection to the engine, {}, was lost", live.connection.server);
-            live = self.again(&secret).await;
+            live = self.again(&secret, live.address).await;
             lock(&shared.state).connected(live.outlet(), false);
             shared.news.notify_one();
             log::info!("connected to the engine again, to {}", live.connection.server);
         }
     }
 
-    async fn again(&self, secret: &Secret) -> Live {
+    /// Connects again, to another server than the one before if there is one.
+    async fn again(&self, secret: &Secret, last: usize) -> Live {
         let mut complaints = Complaints::default();
         let mut pause = RETRY_MIN;
         loop {
-            match self.connect(Some(secret)).await {
+            match self.connect(last + 1, Some(secret)).await {
                 Ok(live) => return live,
                 Err(error) => complaints.log(|| error.to_string()),
             }
@@ -117,13 +129,13 @@ impl Driver {
         }
     }
 
-    /// Tries each server once, from a random one on.
-    async fn connect(&self, known: Option<&Secret>) -> Result<Live, ConnectError> {
+    /// Tries each server once, the first one by this number.
+    async fn connect(&self, first: usize, known: Option<&Secret>) -> Result<Live, ConnectError> {
         let mut refusal: Option<ConnectError> = None;
         let mut tried = Vec::new();
-        let first = getrandom::u32().unwrap_or_default() as usize % self.addresses.len();
-        for address in self.addresses[first..].iter().chain(&self.addresses[..first]) {
-            match self.connect_to(address, known).await {
+        let count = self.addresses.len();
+        for number in (0..count).map(|number| (first % count + number) % count) {
+            match self.connect_to(number, known).await {
                 Ok(live) => return Ok(live),
                 Err(ConnectError::Unreachable { tried: reason }) => tried.push(reason),
                 // A reason that stays says more than one that passes.
@@ -136,11 +148,12 @@ impl Driver {
 
     async fn connect_to(
         &self,
-        address: &ServerAddr,
+        address: usize,
         known: Option<&Secret>,
     ) -> Result<Live, ConnectError> {
+        let server = &self.addresses[address];
         let connection =
-            Connection::open(&self.settings, address, self.credentials.as_deref()).await?;
+            Connection::open(&self.settings, server, self.credentials.as_deref()).await?;
         // The server knows them when it has answered what is asked next.
         let inbox = format!("{}.", connection.client.new_inbox());
         let subscribe = async |subject: String| {
@@ -150,39 +163,58 @@ impl Driver {
         };
         let answers = subscribe(format!("{inbox}*")).await?;
         let all = subscribe(self.names.all.clone()).await?;
-        let secret = setup::check(&connection, &self.names, &self.settings, known).await?;
-        compare(known, &secret);
+        let secret = match known {
+            // Messages between nodes don't wait for JetStream, which is checked afterwards.
+            Some(known) => {
+                setup::check_server(&connection)?;
+                *known
+            }
+            None => setup::check(&connection, &self.names, &self.settings, None).await?,
+        };
         let inlet = Inlet { answers, all, listener: None };
-        Ok(Live { connection, secret, inbox, inlet })
+        Ok(Live { connection, address, secret, inbox, inlet })
     }
 
-    /// Makes the stream again if it is gone.
+    /// Checks JetStream where something speaks against it, and makes the stream again if it is
+    /// gone. Returns when another server may do better: one that was cut off from the others has
+    /// no JetStream.
     async fn rechecks(
         &self,
         shared: &Shared,
         connection: &Connection,
         secret: &Secret,
-    ) -> Infallible {
+        patience: &mut Duration,
+    ) {
         let mut complaints = Complaints::default();
+        let mut failing_since = None;
         loop {
-            sleep(RECHECK).await;
-            if !std::mem::take(&mut lock(&shared.state).is_suspect) {
-                continue;
-            }
-            match setup::check(connection, &self.names, &self.settings, Some(secret)).await {
-                Ok(found) => compare(Some(secret), &found),
-                Err(error) => {
-                    lock(&shared.state).is_suspect = true;
-                    complaints.log(|| error.to_string());
+            if std::mem::take(&mut lock(&shared.state).is_suspect) {
+                match setup::check(connection, &self.names, &self.settings, Some(secret)).await {
+                    Ok(found) => {
+                        compare(secret, &found);
+                        failing_since = None;
+                        *patience = MOVE_MIN;
+                    }
+                    Err(error) => {
+                        lock(&shared.state).is_suspect = true;
+                        complaints.log(|| error.to_string());
+                        let since = *failing_since.get_or_insert_with(Instant::now);
+                        if self.addresses.len() > 1 && since.elapsed() >= *patience {
+                            // Moving resets links, so not too often.
+                            *patience = (*patience * 2).min(MOVE_MAX);
+                            return;
+                        }
+                    }
                 }
             }
+            sleep(RECHECK).await;
         }
     }
 }
 
 /// Says if the engine has another secret than before.
-fn compare(known: Option<&Secret>, found: &Secret) {
-    if known.is_some_and(|known| known != found) {
+fn compare(known: &Secret, found: &Secret) {
+    if known != found {
         log::error!(
             "the engine was wiped, and another node has made a new secret for the cluster: restart \
              this node, so that others accept its tokens"

@@ -1,4 +1,4 @@
-//! What is checked and made before the engine is used.
+//! Checks of the engine, and making what is missing, before it is used.
 
 use async_nats::{Client, HeaderMap, Request, RequestErrorKind};
 use playfield_cluster::Record;
@@ -18,7 +18,7 @@ const SECRET: &str = "meta.secret";
 /// The first version whose conditional writes are sound across changes of the leader.
 const VERSION_MIN: (u32, u32) = (2, 11);
 
-/// Random bytes that all nodes of a cluster share, and nobody else.
+/// Random bytes that all nodes of a cluster share, and no one else.
 pub(crate) type Secret = [u8; 32];
 
 /// Checks the server, makes what is missing, and returns the cluster's secret. An engine that was
@@ -29,16 +29,11 @@ pub(crate) async fn check(
     settings: &Settings,
     known: Option<&Secret>,
 ) -> Result<Secret, ConnectError> {
-    let info = connection.client.server_info();
-    if !is_recent(&info.version) {
-        return Err(ConnectError::TooOld { version: info.version });
-    }
-    if info.max_payload < MESSAGE_MAX {
-        return Err(ConnectError::SmallMessages { max: info.max_payload });
-    }
+    check_server(connection)?;
     let setup = Setup { connection, names };
+    let is_clustered = connection.client.server_info().cluster.is_some();
     setup.check_jetstream().await?;
-    let replicas = match (settings.replicas, info.cluster.is_some()) {
+    let replicas = match (settings.replicas, is_clustered) {
         (0, true) => 3,
         (0, false) => 1,
         (replicas, _) => replicas,
@@ -56,7 +51,19 @@ pub(crate) async fn check(
     setup.secret(known).await
 }
 
-/// Whether a version is [`VERSION_MIN`] or later.
+/// Checks what a server says of itself.
+pub(crate) fn check_server(connection: &Connection) -> Result<(), ConnectError> {
+    let info = connection.client.server_info();
+    if !is_recent(&info.version) {
+        return Err(ConnectError::TooOld { version: info.version });
+    }
+    if info.max_payload < MESSAGE_MAX {
+        return Err(ConnectError::SmallMessages { max: info.max_payload });
+    }
+    Ok(())
+}
+
+/// Returns whether a version is [`VERSION_MIN`] or later.
 fn is_recent(version: &str) -> bool {
     let mut numbers = version.split(['.', '-']).map_while(|number| number.parse().ok());
     numbers.next().zip(numbers.next()).is_some_and(|version| version >= VERSION_MIN)
@@ -117,7 +124,8 @@ impl Setup<'_> {
                 Err(ConnectError::NotReady {
                     what,
                     reason: format!(
-                        "{}; it needs {wanted_replicas} servers with JetStream, or set other replicas",
+                        "{}; it needs {wanted_replicas} servers with JetStream, or set other \
+                         replicas",
                         error.description
                     ),
                 })

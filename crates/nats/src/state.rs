@@ -42,7 +42,7 @@ pub(crate) struct State {
     pub(crate) listener: Option<Subscriber>,
     /// Wakes the driver.
     pub(crate) driver: Option<Waker>,
-    /// The stream may be gone.
+    /// The stream may be gone, or JetStream.
     pub(crate) is_suspect: bool,
     complaints: Complaints,
 }
@@ -124,7 +124,8 @@ impl State {
     /// Goes on with a connection, the first or another one.
     pub(crate) fn connected(&mut self, outlet: Outlet, is_first: bool) {
         self.outlet = Some(outlet);
-        self.is_suspect = false;
+        // The first one was checked.
+        self.is_suspect = !is_first;
         self.listen();
         if !is_first {
             // Messages to this node did not arrive meanwhile.
@@ -156,6 +157,7 @@ impl State {
             self.answer(tag, Err(EngineError::Unknown));
         }
         while let Some(asked) = self.pending.take_late(now) {
+            self.is_suspect = true;
             self.answer(asked.tag(), Err(EngineError::Unknown));
         }
         if self.must_listen {
@@ -251,8 +253,9 @@ impl State {
     }
 
     fn failed(&mut self, what: &str, error: &Failure) -> EngineError {
-        self.is_suspect |= error.err_code == api::NO_STREAM;
-        if !api::PASSING.contains(&error.err_code) {
+        let is_passing = api::PASSING.contains(&error.err_code);
+        self.is_suspect |= is_passing || error.err_code == api::NO_STREAM;
+        if !is_passing {
             let (bucket, text) = (self.names.bucket(), &error.description);
             self.complaints.log(|| {
                 format!(

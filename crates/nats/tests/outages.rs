@@ -1,5 +1,9 @@
 //! Servers that stop, die and come back, and connections that are cut.
 
+use std::future::poll_fn;
+use std::pin::Pin;
+
+use futures_core::Stream as _;
 use playfield_cluster::{Command, EngineError, EngineEvent, Incarnation, Record};
 use playfield_nats::testing::Server;
 
@@ -94,6 +98,28 @@ async fn a_connection_that_hangs_is_given_up() {
     // Nothing is asked: pings notice it.
     host.interrupted().await;
     proxy.hold(false);
+    host.answered().await;
+}
+
+#[tokio::test]
+async fn a_server_that_has_no_jetstream_any_more_is_left() {
+    let (Some(mut server), Some(other)) = (Server::start(), Server::start_with(&[], "")) else {
+        return;
+    };
+    let mut host = Host::connect(format!("{},{}", other.url(), server.url())).await;
+    server.kill();
+    host.interrupted().await;
+    host.interrupted().await;
+    // Nodes still reach each other, by the other server.
+    let peer = async_nats::connect(other.url()).await.unwrap();
+    let mut broadcasts = peer.subscribe("pf.test.all").await.unwrap();
+    // The server listens when it has answered what was sent next.
+    peer.request("nowhere", "".into()).await.unwrap_err();
+    host.begin(|_| Command::Broadcast { bytes: b"hello".to_vec() });
+    let next = poll_fn(|context| Pin::new(&mut broadcasts).poll_next(context));
+    assert_eq!(next.await.unwrap().payload, "hello");
+
+    server.start_again();
     host.answered().await;
 }
 
