@@ -2,6 +2,7 @@
 #![cfg(unix)]
 
 mod cluster;
+mod credentials;
 mod host;
 mod messages;
 mod node;
