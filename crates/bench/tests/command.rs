@@ -828,6 +828,25 @@ fn quick_runs_measure_every_row_and_verify_it() {
 }
 
 #[test]
+fn bench_nats_verifies_every_write_and_message() {
+    for (corrupt, code) in [(None, 0), (Some("--corrupt-one"), 1)] {
+        let arguments = ["bench", "nats", "--quick", "--json"].into_iter().chain(corrupt);
+        let output = playfield(&arguments.collect::<Vec<_>>());
+        let (lines, errors) = (text(&output.stdout), text(&output.stderr));
+        // Without nats-server it says so; in CI that is an error.
+        if errors.contains("nats-server is missing") {
+            return;
+        }
+        assert_eq!(output.status.code(), Some(code), "{lines}{errors}");
+        for (line, row) in lines.lines().zip(["creates", "messages"]) {
+            let line: Value = serde_json::from_str(line).expect("an object");
+            assert!(line["row"] == row && line["verified"] == (code == 0), "{line}");
+        }
+        assert_eq!(lines.lines().count(), 2, "{lines}");
+    }
+}
+
+#[test]
 fn bench_overload_notices_one_damaged_message_in_every_row() {
     let output = playfield(&["bench", "overload", "--quick", "--json", "--corrupt-one"]);
     let lines = text(&output.stdout);

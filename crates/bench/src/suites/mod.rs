@@ -10,6 +10,7 @@ mod http;
 mod journal;
 mod jwt;
 mod messages;
+mod nats;
 mod overload;
 mod packet;
 mod peers;
@@ -52,6 +53,7 @@ pub const SUITES: &[&dyn Command] = &[
     &messages::REQUESTS,
     &echo::SUITE,
     &registry::SUITE,
+    &nats::SUITE,
     &rooms::SUITE,
     &overload::SUITE,
     &peers::SUITE,
