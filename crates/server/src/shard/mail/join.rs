@@ -128,9 +128,12 @@ impl RoomSpec {
         }
     }
 
-    /// After a refusal: if no room has the code, the key is read as it was written.
+    /// After a refusal: if no room has the code, the key is read as it was written. A code that was
+    /// drawn is drawn again.
     fn note_refusal(&mut self, code: ErrorCode) {
-        if code == ErrorCode::RoomNotFound
+        if self.code {
+            self.key = None;
+        } else if code == ErrorCode::RoomNotFound
             && let Reading::Code(_) = &self.reading
             && let Reading::Code(key) = mem::replace(&mut self.reading, Reading::Literal)
         {
