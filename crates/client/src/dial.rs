@@ -174,7 +174,7 @@ mod tests {
         }
     }
 
-    /// As a client that follows redirects does.
+    /// Dials as a client that follows redirects does.
     #[test]
     #[cfg(feature = "tls")]
     fn another_node_is_reached_by_the_same_certificates() {

@@ -229,8 +229,8 @@ typedef enum pf_option {
     // The most bytes of events of a room, of a channel, or of commands to a device that wait,
     // however few they are, if that is more than `PF_OPTION_EVENT_BYTES_MAX`. Default: 64 MiB.
     PF_OPTION_QUEUE_BYTES_MAX = 20,
-    // How long the connection to another node of a cluster stays open after the last room there is
-    // gone, in milliseconds. Default: 10,000.
+    // The time for which the connection to another node of a cluster outlasts the last room there,
+    // in milliseconds. Default: 10,000.
     PF_OPTION_NODE_IDLE_MS = 21,
 } pf_option;
 
@@ -346,7 +346,7 @@ typedef struct pf_statistics {
     uint64_t waiting;
     // Rooms that the program holds.
     uint64_t rooms;
-    // Whether the connection to the first node is there: not lost, and not at its end.
+    // The connection to the first node is there: not lost, and not at its end.
     bool is_connected;
 } pf_statistics;
 

@@ -92,7 +92,7 @@ pub struct PfStatistics {
     pub waiting: u64,
     /// Rooms that the program holds.
     pub rooms: u64,
-    /// Whether the connection to the first node is there: not lost, and not at its end.
+    /// The connection to the first node is there: not lost, and not at its end.
     pub is_connected: bool,
 }
 

@@ -516,7 +516,7 @@ impl State {
         }
     }
 
-    /// What was asked at the present node.
+    /// Takes the requests to the present node that have no answer.
     pub(crate) fn asked(&mut self) -> Vec<Asked> {
         let mut asked: Vec<Asked> = self.node.asked.drain().map(|(_, asked)| asked).collect();
         let value = |request| Asked { request, what: What::Value };

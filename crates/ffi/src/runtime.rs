@@ -21,7 +21,7 @@ const LAST: Duration = Duration::from_millis(100);
 /// The connections of a client that was freed.
 pub(crate) struct Farewell {
     pub(crate) connection: Box<Connection>,
-    /// Those to other nodes, and the tokens of their sockets.
+    /// The connections to other nodes, and the tokens of their sockets.
     pub(crate) others: Vec<(Box<Connection>, Token)>,
     pub(crate) waiter: Waiter,
     pub(crate) buffers: Buffers,

@@ -44,8 +44,8 @@ pub enum PfOption {
     /// The most bytes of events of a room, of a channel, or of commands to a device that wait,
     /// however few they are, if that is more than `PF_OPTION_EVENT_BYTES_MAX`. Default: 64 MiB.
     QueueBytesMax = 20,
-    /// How long the connection to another node of a cluster stays open after the last room there is
-    /// gone, in milliseconds. Default: 10,000.
+    /// The time for which the connection to another node of a cluster outlasts the last room there,
+    /// in milliseconds. Default: 10,000.
     NodeIdleMs = 21,
 }
 

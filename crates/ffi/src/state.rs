@@ -237,7 +237,7 @@ pub(crate) struct State {
     pub(crate) node: Node,
     /// The nodes that joins were redirected to; while one is served, the first is in its place.
     pub(crate) others: Vec<Node>,
-    /// How long a connection to another node outlasts the last room there.
+    /// The time for which a connection to another node outlasts the last room there.
     pub(crate) stays: Duration,
     pub(crate) buffers: Buffers,
     /// How the connection has ended.
@@ -252,7 +252,7 @@ pub(crate) struct State {
     pub(crate) sessions: u32,
     /// Once the client connects.
     pub(crate) ways: Option<Ways>,
-    /// What joins do next.
+    /// The next steps of joins.
     pub(crate) steps: VecDeque<Step>,
     pub(crate) news: VecDeque<News>,
     /// How many of these are answers to requests.

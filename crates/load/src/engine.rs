@@ -75,7 +75,7 @@ pub(crate) struct Shared {
     pub(crate) copies: usize,
     pub(crate) profiler: Option<Profiler>,
     pub(crate) ping_ns: Option<u64>,
-    /// How connections are made.
+    /// The kinds of addresses that connections reach.
     pub(crate) reach: Reach,
     pub(crate) timeout_ns: u64,
     /// Deliveries to the subscriptions.

@@ -103,7 +103,7 @@ pub enum Turn {
     There {
         /// The node's address.
         address: Url,
-        /// What to enter there.
+        /// The room to enter there.
         target: Target,
     },
     /// Ask the first node again, to enter [`Route::target`].

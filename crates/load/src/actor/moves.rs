@@ -17,7 +17,7 @@ pub(super) struct Move {
     /// The room that is asked for now.
     target: Target,
     room: u32,
-    /// When the join was due.
+    /// The time at which the join was due.
     due: u64,
     step: Step,
 }

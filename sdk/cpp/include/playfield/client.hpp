@@ -63,7 +63,7 @@ struct Options {
     /// The most bytes of events of a room, of a channel, or of commands to a device that wait for
     /// poll(), however few they are, if that is more than 1 MiB.
     std::optional<std::size_t> queue_bytes_max{};
-    /// How long the connection to another node of a cluster outlasts the last room there.
+    /// The time for which the connection to another node of a cluster outlasts the last room there.
     std::optional<std::chrono::milliseconds> node_idle{};
 };
 
