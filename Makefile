@@ -37,7 +37,8 @@ test: export RUST_TEST_THREADS ?= 6
 test: export TEST_BUILT = $(abspath $(or $(CARGO_TARGET_DIR),target)/debug)
 test: ## run all tests, those in the documentation too (TOGETHER=2)
 	$(CHECK)
-	cargo test --workspace --no-run
+	@scripts/together 2 "cargo test --workspace --no-run" \
+	    'scripts/nats-server >/dev/null || $(MISSING) "nats-server is missing, so the tests of clusters are left out."'
 	@scripts/together $(TOGETHER) \
 	    "cargo test --no-fail-fast --workspace --test '[m-z]*'" \
 	    "cargo test --no-fail-fast --workspace --test '[a-l]*'" \
