@@ -12,7 +12,7 @@ use playfield_state::{Change, ChangeKind, Format, JsonMirror, PathStep, saved_as
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use crate::freezing_laws::{Play, cases, inputs};
+use crate::freezing_laws::{Input, Play, cases, inputs};
 use crate::recording::{MORE, Recordable, counters};
 use crate::recording_laws::{settings, take_room};
 use crate::support::park::Park;
@@ -74,6 +74,19 @@ fn apply(value: &mut Value, changes: &[Change]) {
 }
 
 const VIEWERS: std::ops::Range<u64> = 1..6;
+
+#[test]
+fn a_recording_whose_first_call_is_a_tick_begins_before_it() {
+    let mut play = Play::new(0, false);
+    let recorded = Recorded::default();
+    take_room(&mut play, |room| recorded.record(room, settings(1, Duration::ZERO)));
+    play.host.room.recorder().unwrap().begin_file(&Why::Request);
+    play.take(&Input::Tick);
+    drop(play);
+    let (file, _) = recorded.files().pop().unwrap();
+    let begin = Recording::read(&file).unwrap().begin();
+    assert_eq!((begin.inputs, begin.tick), (0, 0));
+}
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: cases(), failure_persistence: None, ..ProptestConfig::default() })]

@@ -139,10 +139,8 @@ impl Recorder {
             let (room, mut tap) = self.tap(out);
             return call(room, at, &mut tap);
         }
+        self.begin(at);
         let at = whole_ms(at);
-        if std::mem::take(&mut self.is_new) {
-            self.keyframe(at);
-        }
         self.tape.input(at, input);
         let Self { room, tape, journal, .. } = self;
         let holds = journal.is_some();
@@ -153,6 +151,14 @@ impl Recorder {
             self.keyframe(at);
         }
         result
+    }
+
+    /// Writes the room whole before its first call.
+    #[inline]
+    fn begin(&mut self, at: Duration) {
+        if std::mem::take(&mut self.is_new) && self.tape.is_on {
+            self.keyframe(whole_ms(at));
+        }
     }
 
     /// After a call.
@@ -250,6 +256,7 @@ impl AnyRoom for Recorder {
     }
 
     fn tick(&mut self, at: Duration, number: u64, out: &mut dyn RoomOutput) {
+        self.begin(at);
         self.tick = number;
         self.call(at, &Input::Tick(number), out, |room, at, out| room.tick(at, number, out));
     }
