@@ -3,10 +3,11 @@
 use std::time::Duration;
 
 use crate::context::Context;
-use crate::effect::{Effect, NodeId, Notice, Place};
+use crate::effect::{Effect, Handed, NodeId, Notice, Place};
 use crate::engine::{Answer, EngineError, Key, Record, Revision, Tag};
 use crate::event::{RequestId, Want};
 use crate::lease::key_of;
+use crate::moving::Handing;
 use crate::observer::Observer;
 use crate::output::{Asked, Output};
 use crate::owner::{Owner, judge};
@@ -42,6 +43,10 @@ pub(crate) struct Claim {
     pub(crate) says_code: bool,
     /// The command that writes a held claim again for that.
     pub(crate) mark: Option<Tag>,
+    /// The move of the claim to another node.
+    pub(crate) handing: Option<Handing>,
+    /// The claim was handed over to this node, which writes it again.
+    pub(crate) is_received: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,6 +57,8 @@ pub(crate) enum Stage {
     Judging { judged: NodeId, revision: Revision, is_code: bool },
     /// Writes the claim.
     Writing,
+    /// Writes the claim for another node.
+    Handing,
     /// The claim is held; the host opens the save.
     Opening,
     /// The claim is held, and the room served.
@@ -92,12 +99,15 @@ impl Claim {
             is_code: false,
             says_code: false,
             mark: None,
+            handing: None,
+            is_received: false,
         }
     }
 
     /// Returns whether the claim has a purpose: a room in memory, or a request for one.
     pub(crate) fn is_wanted(&self) -> bool {
-        self.room != Room::None || self.waiting.iter().any(|(_, want)| *want != Want::Find)
+        let claims = |(_, want): &(RequestId, Want)| matches!(want, Want::Claim { .. });
+        self.room != Room::None || self.is_received || self.waiting.iter().any(claims)
     }
 }
 
@@ -132,6 +142,11 @@ impl Claim {
             (Stage::Writing, Ok(Answer::Written(revision))) => {
                 self.leave(key, revision, context.output)
             }
+            (Stage::Handing, Ok(Answer::Written(_))) => self.is_handed(context.output),
+            (Stage::Handing, Err(_)) => {
+                self.read(key, context.output);
+                true
+            }
             // Read again: it may be another node's now, or be written after all.
             (Stage::Writing, Err(error)) if self.conflicts < CONFLICTS_MAX => {
                 self.conflicts += u8::from(error == EngineError::Conflict);
@@ -152,6 +167,10 @@ impl Claim {
         context: &mut Context<'_>,
     ) -> bool {
         let Some(value) = &found.value else {
+            let handing = self.found_handing(key, None, found.revision, nonce, context);
+            if let Some(is_kept) = handing {
+                return is_kept;
+            }
             return self.take(key, found.revision, nonce, context);
         };
         let claim = match ClaimRecord::decode(value) {
@@ -162,7 +181,11 @@ impl Claim {
                 return self.fail(context);
             }
         };
-        if claim.nonce == nonce || self.held == Some(claim.nonce) {
+        let handing = self.found_handing(key, Some(&claim), found.revision, nonce, context);
+        if let Some(is_kept) = handing {
+            return is_kept;
+        }
+        if self.receives(&claim, nonce) || claim.nonce == nonce || self.held == Some(claim.nonce) {
             return match self.is_wanted() {
                 true => self.write(key, found.revision, nonce, context),
                 false => self.leave(key, found.revision, context.output),
@@ -320,6 +343,7 @@ impl Claim {
     }
 
     pub(crate) fn end(&mut self, key: &Key, output: &mut Output) {
+        self.end_handing(Handed::Lost, output);
         self.room = Room::None;
         output.effect(Effect::End { key: key.clone() });
     }
@@ -336,8 +360,7 @@ impl Claim {
 
     /// Tells all requests that the room is here; first of all the one that a new room is for.
     pub(crate) fn answer_here(&mut self, is_new: bool, output: &mut Output) {
-        let claims = |(_, want): &(RequestId, Want)| *want != Want::Find;
-        let first = self.waiting.iter().position(claims).filter(|_| is_new);
+        let first = self.first_served().filter(|_| is_new);
         let is_code = self.is_code;
         if let Some((request, _)) = first.map(|index| self.waiting.remove(index)) {
             let place = Place::Here { is_new };

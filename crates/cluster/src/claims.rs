@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use crate::claim::{Claim, Retry, Room, Stage};
 use crate::context::Context;
-use crate::effect::{Effect, Place};
+use crate::effect::{Effect, Handed, Place};
 use crate::engine::{Answer, EngineError, Key, Tag};
 use crate::event::{RequestId, Save, Want};
 use crate::observer::Observer;
@@ -28,7 +28,7 @@ const WAITING_MAX: usize = 1024;
 
 #[derive(Debug)]
 pub(crate) struct Claims {
-    claims: BTreeMap<Key, Claim>,
+    pub(crate) claims: BTreeMap<Key, Claim>,
     /// The nonce of all claims of this incarnation. Other nodes don't know it, so a claim with it
     /// was written here.
     nonce: Nonce,
@@ -122,7 +122,9 @@ impl Claims {
         };
         claim.room = Room::Served;
         claim.stage = Stage::Held;
+        claim.is_received = false;
         context.output.effect(effect);
+        claim.end_handing(Handed::No, context.output);
         claim.answer_here(is_new, context.output);
         claim.mark(key, self.nonce, context);
     }
@@ -150,6 +152,7 @@ impl Claims {
     pub(crate) fn released(&mut self, key: &Key, output: &mut Output) {
         let Some(claim) = self.claims.get_mut(key) else { return };
         claim.busy(output);
+        claim.end_handing(Handed::Lost, output);
         claim.room = Room::None;
         if let Some(tag) = claim.mark.take() {
             (claim.stage, claim.tag) = (Stage::Writing, tag);

@@ -57,6 +57,13 @@ pub enum Effect {
         /// The key is a code, by the claim of the room at that place.
         is_code: bool,
     },
+    /// The answer to [`Event::HandOver`](crate::Event::HandOver).
+    HandedOver {
+        /// The number of the request.
+        request: RequestId,
+        /// The outcome.
+        handed: Handed,
+    },
     /// A request of another node. Answer it by [`Event::Answer`](crate::Event::Answer).
     Asked {
         /// The node that asks.
@@ -106,6 +113,17 @@ pub enum Place {
     Free,
     /// Not known now: ask again in a second.
     Busy,
+}
+
+/// The outcome of a move of a claim.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Handed {
+    /// The target has it.
+    Yes,
+    /// This node has it still.
+    No,
+    /// Another node has it, or had it.
+    Lost,
 }
 
 /// An incarnation of a node.

@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
+use crate::effect::NodeId;
 use crate::engine::{EngineEvent, Key};
-use crate::record::{Load, Slot};
+use crate::record::{Load, Nonce, Slot};
 
 /// The number by which the host names a request for a key.
 pub type RequestId = u64;
@@ -48,6 +49,20 @@ pub enum Event {
         /// The key.
         key: Key,
     },
+    /// Hand the claim of a room over to another node, which holds the room and was told the nonce.
+    /// Answered by one [`Effect::HandedOver`](crate::Effect::HandedOver).
+    HandOver {
+        /// The key.
+        key: Key,
+        /// The node.
+        to: NodeId,
+        /// A random number that no other move has.
+        nonce: Nonce,
+        /// The number of the request.
+        request: RequestId,
+        /// The room has not moved before, and may have no claim by this key.
+        is_first: bool,
+    },
     /// The load of this node. Others hear of it within about a second.
     Load(Load),
     /// A request to another node. Answered by one [`Effect::Answered`](crate::Effect::Answered).
@@ -84,6 +99,12 @@ pub enum Event {
 pub enum Want {
     /// The room, if there is one.
     Find,
+    /// The claim, if it was handed over to this node with this nonce. Then the room is
+    /// [here and new](crate::Place::Here), for this request.
+    Receive {
+        /// The nonce.
+        nonce: Nonce,
+    },
     /// The room, or the key for a new one.
     Claim {
         /// The key of a new room is a code: a node picked it.

@@ -23,6 +23,7 @@ mod engine;
 mod event;
 mod lease;
 mod link;
+mod moving;
 mod node;
 mod observer;
 mod output;
@@ -34,7 +35,7 @@ mod settings;
 #[cfg(feature = "sim")]
 pub mod sim;
 
-pub use effect::{AskError, Effect, NodeId, Notice, Peer, Place};
+pub use effect::{AskError, Effect, Handed, NodeId, Notice, Peer, Place};
 pub use engine::{Answer, Command, Engine, EngineError, EngineEvent, Key, Record, Revision, Tag};
 pub use event::{Event, RequestId, Save, Want};
 pub use node::Node;

@@ -9,6 +9,7 @@ use crate::engine::{Engine, EngineError, EngineEvent};
 use crate::event::Event;
 use crate::lease::{Change, Lease};
 use crate::link::Links;
+use crate::moving::Handing;
 use crate::observer::Observer;
 use crate::output::{Asked, Output};
 use crate::placing::{Choice, choose, takes_next};
@@ -104,6 +105,10 @@ impl Node {
             Event::Fenced { key } => claims.fenced(&key, output),
             Event::IsCode { key } => claims.is_code(&key, context),
             Event::Released { key } => claims.released(&key, output),
+            Event::HandOver { key, to, nonce, request, is_first } => {
+                let handing = Handing::new(to, nonce, request, is_first);
+                claims.hand_over(&key, handing, context);
+            }
             Event::Load(load) => self.load = load,
             Event::Ask { to, ask, within, body } => {
                 links.ask(to, ask, within, &body, observer, context);

@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, VecDeque};
 
-use crate::effect::{Effect, NodeId, Place};
+use crate::effect::{Effect, Handed, NodeId, Place};
 use crate::engine::{Command, Key, Revision, Tag};
 use crate::event::RequestId;
 use crate::record::{Incarnation, Slot};
@@ -77,6 +77,11 @@ impl Output {
     /// Tells a request to ask again in a second.
     pub(crate) fn busy(&mut self, request: RequestId) {
         self.effect(Effect::Found { request, place: Place::Busy, is_code: false });
+    }
+
+    /// Tells the host the outcome of a move.
+    pub(crate) fn handed(&mut self, request: RequestId, handed: Handed) {
+        self.effect(Effect::HandedOver { request, handed });
     }
 
     pub(crate) fn effect(&mut self, effect: Effect) {

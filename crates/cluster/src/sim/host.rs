@@ -297,6 +297,7 @@ impl World {
                     Place::Free | Place::Busy => self.reply(host, request, ReplyKind::Busy),
                 }
             }
+            Effect::HandedOver { .. } => unreachable!("the simulation moves no rooms"),
             Effect::Noted(_) => self.counts.noted += 1,
             Effect::Ready { .. } => {}
             Effect::Asked { from, number, body, .. } => {

@@ -4,5 +4,6 @@ mod bench;
 mod claims;
 mod lease;
 mod links;
+mod moving;
 mod pair;
 mod placing;

@@ -219,7 +219,7 @@ impl Host {
             }
             Effect::Noted(notice) => log::warn!("cluster: {notice}"),
             Effect::End { key } => self.end(&key),
-            Effect::Told { .. } | Effect::LinkReset { .. } => {}
+            Effect::Told { .. } | Effect::LinkReset { .. } | Effect::HandedOver { .. } => {}
         }
     }
 
