@@ -22,8 +22,8 @@ pub use playfield_room::{
 };
 pub use playfield_server::{
     Asked, AsyncAuthenticator, AtNode, Authenticator, Config, ConfigError, Decided, Deciding,
-    Decision, Descriptors, Guests, Identity, LevelFilter, ListedRoom, Network, NodeHandle, Origin,
-    Pending, Running, SelfSigned, ShardStats, Stats, Stopper, Subscriber, TicketChecker,
+    Decision, Descriptors, Drained, Guests, Identity, LevelFilter, ListedRoom, Network, NodeHandle,
+    Origin, Pending, Running, SelfSigned, ShardStats, Stats, Stopper, Subscriber, TicketChecker,
     TicketPass, TicketRoom, Upgrade, UpgradeError, Upgraded, axum, config, http, service,
 };
 pub use playfield_state::{

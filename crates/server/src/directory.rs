@@ -6,6 +6,7 @@ mod index;
 pub(crate) mod keys;
 mod lateness;
 mod listing;
+mod moving;
 mod open;
 mod plan;
 #[cfg(test)]
@@ -66,6 +67,8 @@ struct Listed {
     age: u64,
     /// Whether it does not exist yet: its shard creates it when its first player arrives.
     awaited: bool,
+    /// While it is awaited: it has been here, and is about to move to another node.
+    suspended: bool,
     key: Option<Key>,
     /// The values of its criteria.
     criteria: Box<[u8]>,
@@ -238,6 +241,7 @@ impl Directory {
             shard,
             age: inner.created,
             awaited: true,
+            suspended: false,
             key,
             criteria,
             waiting_max,

@@ -3,6 +3,7 @@
 mod channels;
 mod devices;
 mod limits;
+mod moves;
 pub(crate) mod operated;
 pub(crate) mod operator;
 pub(crate) mod profile;
@@ -225,7 +226,7 @@ impl NodeHandle {
     }
 
     /// Puts mail into a shard's mailbox.
-    fn post(&self, shard: u16, mail: ShardMail) -> Result<()> {
+    pub(crate) fn post(&self, shard: u16, mail: ShardMail) -> Result<()> {
         if self.node.asks.has_ended() {
             return Err(asks::ended());
         }

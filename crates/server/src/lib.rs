@@ -44,6 +44,7 @@ mod logging;
 mod mailbox;
 mod memory;
 mod memory_limit;
+mod moved;
 mod node;
 mod panics;
 mod program;
@@ -72,7 +73,7 @@ pub use axum;
 
 pub use auth::{AsyncAuthenticator, Authenticator, Decided, Deciding, Decision, Guests, Identity};
 pub use clock::Pace;
-pub use cluster::{ConnectEngine, ConnectedEngine, Connecting};
+pub use cluster::{ConnectEngine, ConnectedEngine, Connecting, Drained};
 pub use config::{
     ClientUrl, Config, ConfigError, Descriptors, EngineUrl, Network, Origin, Quota, RateLimit,
     Secret, Setting, closest, renamed, settings,

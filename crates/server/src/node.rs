@@ -14,15 +14,17 @@ use crate::asks::Asks;
 use crate::auth::{Admit, Authenticator};
 use crate::away::AwaySessions;
 use crate::channel::{ChannelRules, Totals};
-use crate::cluster::{Cluster, KeyOf};
+use crate::cluster::{Cluster, KeyOf, SessionSeek};
 use crate::config::Config;
 use crate::directory::Directory;
 use crate::fleet::HostedFleet;
 use crate::http::Requests;
 use crate::journal::Journal;
 use crate::kept_store::KeptStore;
+use crate::moved::Moved;
 use crate::recordings::Recordings;
 use crate::room_id::RoomId;
+use crate::shard::keys::ConnectionKey;
 use crate::tickets::TicketChecker;
 use crate::users::Users;
 
@@ -75,6 +77,8 @@ pub(crate) struct Node {
     pub(crate) journal: Option<Arc<Journal>>,
     /// The cluster that the node is in, if it is in one.
     pub(crate) cluster: Option<Arc<Cluster>>,
+    /// Sessions that have moved between nodes.
+    pub(crate) moved: Moved,
 }
 
 impl Node {
@@ -123,6 +127,7 @@ impl Node {
             replays: Arc::new(Semaphore::new(REPLAYS_MAX)),
             journal: None,
             cluster: None,
+            moved: Moved::default(),
         }
     }
 
@@ -136,6 +141,13 @@ impl Node {
         self.cluster.as_ref()?.addresses_of(slot)
     }
 
+    /// Asks the other nodes for a session that this one does not have. Returns whether the shard is
+    /// [told](crate::shard::mail::ShardMail::SessionSought) the outcome.
+    pub(crate) fn seeks_session(&self, number: u64, shard: u16, connection: ConnectionKey) -> bool {
+        let session = SessionSeek { number, shard, connection };
+        self.cluster.as_ref().is_some_and(|cluster| cluster.seek_session(session))
+    }
+
     /// The URLs at which clients reach this very node; none without a cluster.
     pub(crate) fn own_urls(&self) -> Vec<Cow<'static, str>> {
         let Some(cluster) = &self.cluster else { return Vec::new() };
@@ -144,9 +156,10 @@ impl Node {
 
     /// Removes a room from the directory, and frees its key.
     pub(crate) fn remove_room(&self, id: RoomId) {
-        if let Some((room_type, key)) = self.directory.remove(id)
-            && let Some(cluster) = &self.cluster
-        {
+        let key = self.directory.remove(id);
+        let Some(cluster) = &self.cluster else { return };
+        cluster.removed(id);
+        if let Some((room_type, key)) = key {
             cluster.freed(KeyOf { room_type, key });
         }
     }

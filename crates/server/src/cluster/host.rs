@@ -9,10 +9,8 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use playfield_cluster::{
-    AskError, Choice, Effect, Event, Key, Load, Node, Peer, Place, Want, claim_key,
+    AskError, Choice, Effect, Event, Handed, Key, Load, Node, Peer, Place, claim_key,
 };
-use playfield_room::Error;
-use playfield_wire::ErrorCode;
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::sync::{Notify, oneshot};
 use tokio::task::spawn_local;
@@ -22,7 +20,9 @@ use super::engine::ConnectedEngine;
 use super::grants::Grants;
 use super::lock::Lock;
 use super::message::encode;
-use super::seeking::{Seek, Sought, undecided};
+use super::moving::{id_key, is_move};
+use super::receiving::Inbox;
+use super::seeking::{Seek, Sought};
 use super::{Cluster, KeyOf, Order, boot_clock};
 use crate::handle::NodeHandle;
 use crate::shard::mail::ShardMail;
@@ -39,10 +39,11 @@ const LEAVE_MAX: Duration = Duration::from_secs(2);
 /// The host of a node's part in the cluster.
 pub(super) struct Host {
     pub(super) cluster: Arc<Cluster>,
-    node: RefCell<Node>,
+    pub(super) node: RefCell<Node>,
     handle: OnceCell<NodeHandle>,
     pub(super) state: RefCell<State>,
     pub(super) grants: RefCell<Grants>,
+    pub(super) inbox: RefCell<Inbox>,
     /// The time at which the load was last looked at.
     loaded_at: Cell<Duration>,
     /// There are events, or orders of tasks, for the node.
@@ -52,9 +53,10 @@ pub(super) struct Host {
 /// Requests that wait for an effect.
 #[derive(Default)]
 pub(super) struct State {
-    last: u64,
-    located: HashMap<u64, oneshot::Sender<Located>>,
-    asked: HashMap<u64, oneshot::Sender<Result<Vec<u8>, AskError>>>,
+    pub(super) last: u64,
+    pub(super) located: HashMap<u64, oneshot::Sender<Located>>,
+    pub(super) asked: HashMap<u64, oneshot::Sender<Result<Vec<u8>, AskError>>>,
+    pub(super) handed: HashMap<u64, oneshot::Sender<Handed>>,
     /// The keys that were claimed, by the names of their claims.
     pub(super) keys: HashMap<Key, KeyOf>,
     /// The shards whose rooms stand still until the lease is renewed.
@@ -85,6 +87,7 @@ impl Host {
             handle: OnceCell::new(),
             state: RefCell::new(state),
             grants: RefCell::default(),
+            inbox: RefCell::default(),
             loaded_at: Cell::default(),
             work: Notify::new(),
         })
@@ -165,6 +168,9 @@ impl Host {
                     host.sought(seek, sought);
                 });
             }
+            Order::SeekSession(session) => {
+                spawn_local(Rc::clone(self).seek_session(session));
+            }
             Order::Settled(key) => self.settle(&key),
             Order::Freed(key) => self.release(&key),
             Order::CutOff(shard) => {
@@ -177,16 +183,31 @@ impl Host {
                     self.event(Event::Opened { key, attempt, save: Some(save) });
                 }
             }
+            Order::FreedId(id) => self.event(Event::Released { key: id_key(id) }),
+            Order::Move { room, node, answer } => {
+                let host = Rc::clone(self);
+                spawn_local(async move {
+                    let moved = match host.peer_named(&node) {
+                        Ok(peer) => host.move_room(room, &peer).await,
+                        Err(error) => Err(error),
+                    };
+                    // The one who asked may have gone.
+                    let _ = answer.send(moved);
+                });
+            }
+            Order::Drain { within, answer } => {
+                let host = Rc::clone(self);
+                spawn_local(async move {
+                    let _ = answer.send(host.drain(within).await);
+                });
+            }
             Order::Stop => {}
         }
     }
 
     /// Tells a shard where the room of a join is.
     fn sought(&self, seek: Box<Seek>, sought: Sought) {
-        self.cluster.seeks.fetch_sub(1, Ordering::Relaxed);
-        let Some(handle) = self.handle.get() else { return };
-        let mailbox = &handle.shared().mailboxes[usize::from(seek.shard)];
-        mailbox.push_promised(ShardMail::Sought { seek, sought });
+        self.tell_shard(seek.shard, ShardMail::Sought { seek, sought });
     }
 
     fn carry_out(self: &Rc<Self>, effect: Effect) {
@@ -208,8 +229,11 @@ impl Host {
             Effect::Asked { from, number, body, .. } => {
                 let host = Rc::clone(self);
                 spawn_local(async move {
-                    let answer = host.seat(&body).await;
-                    host.event(Event::Answer { to: from.slot, number, body: encode(&answer) });
+                    let body = match is_move(&body) {
+                        true => host.moved(from, &body).await,
+                        false => encode(&host.seat(&body).await),
+                    };
+                    host.event(Event::Answer { to: from.slot, number, body });
                 });
             }
             Effect::Answered { ask, result } => {
@@ -219,51 +243,17 @@ impl Host {
             }
             Effect::Noted(notice) => log::warn!("cluster: {notice}"),
             Effect::End { key } => self.end(&key),
-            Effect::Told { .. } | Effect::LinkReset { .. } | Effect::HandedOver { .. } => {}
+            Effect::HandedOver { request, handed } => {
+                if let Some(waiting) = self.state.borrow_mut().handed.remove(&request) {
+                    let _ = waiting.send(handed);
+                }
+            }
+            Effect::Told { from, body } if is_move(&body) => {
+                let host = Rc::clone(self);
+                spawn_local(async move { drop(host.moved(from, &body).await) });
+            }
+            Effect::Told { .. } | Effect::LinkReset { .. } => {}
         }
-    }
-
-    /// The place of a key.
-    pub(super) async fn locate(
-        &self,
-        room_type: u16,
-        key: &str,
-        want: Want,
-    ) -> Result<Located, Error> {
-        let key_of = claim_key(&self.type_name(room_type), key)
-            .map_err(|error| Error::new(ErrorCode::BadKey, error.to_string()))?;
-        if let Want::Claim { .. } = want {
-            let of = KeyOf { room_type, key: key.into() };
-            self.state.borrow_mut().keys.insert(key_of.clone(), of);
-        }
-        let (located, answer) = oneshot::channel();
-        let request = self.number();
-        self.state.borrow_mut().located.insert(request, located);
-        self.event(Event::Wanted { key: key_of, request, want });
-        match answer.await {
-            Ok(Located { place: Place::Busy, .. }) | Err(_) => Err(undecided(key)),
-            Ok(located) => Ok(located),
-        }
-    }
-
-    /// Asks another node.
-    pub(super) async fn ask(
-        &self,
-        to: u16,
-        within: Duration,
-        body: Vec<u8>,
-    ) -> Result<Vec<u8>, AskError> {
-        let (asked, answer) = oneshot::channel();
-        let ask = self.number();
-        self.state.borrow_mut().asked.insert(ask, asked);
-        self.event(Event::Ask { to, ask, within, body });
-        answer.await.unwrap_or(Err(AskError::Timeout))
-    }
-
-    fn number(&self) -> u64 {
-        let mut state = self.state.borrow_mut();
-        state.last += 1;
-        state.last
     }
 
     /// A join that was granted a key has created its room, or has not.
@@ -288,26 +278,44 @@ impl Host {
         let handle = self.handle.get()?;
         let of = handle.node().room_types.get(usize::from(room_type))?;
         let is_same = |fingerprint| fingerprint == of.fingerprint;
-        match self.node.borrow_mut().choose(boot_clock::now(), &of.name, is_same) {
+        match self.choose_by(boot_clock::now(), &of.name, is_same) {
             Some(Choice::At(peer)) => Some(peer),
             Some(Choice::Here) | None => None,
         }
     }
 
+    /// The node for a new room of a type whose fingerprint that node `can_read`.
+    pub(super) fn choose_by(
+        &self,
+        now: Duration,
+        room_type: &str,
+        can_read: impl Fn(u64) -> bool,
+    ) -> Option<Choice> {
+        self.node.borrow_mut().choose(now, room_type, can_read)
+    }
+
     /// The load of this node, for the choice of others.
-    fn load(&self) -> Load {
+    pub(super) fn load(&self) -> Load {
         let Some(handle) = self.handle.get() else { return Load::default() };
         let directory = &handle.node().directory;
         Load {
             rooms: u32::try_from(directory.count()).unwrap_or(u32::MAX),
             busy_percent: directory.busy_percent().min(100) as u8,
-            takes_rooms: !handle.shared().stops.load(Ordering::Relaxed),
+            takes_rooms: !handle.shared().stops.load(Ordering::Relaxed)
+                && !self.cluster.is_draining(),
         }
     }
 
     /// The node in another slot, if one serves there.
     pub(super) fn peer(&self, slot: u16) -> Option<Peer> {
         self.node.borrow().peers().find(|peer| peer.slot == slot).cloned()
+    }
+
+    /// Tells a shard the outcome of a search.
+    pub(super) fn tell_shard(&self, shard: u16, mail: ShardMail) {
+        self.cluster.seeks.fetch_sub(1, Ordering::Relaxed);
+        let Some(handle) = self.handle.get() else { return };
+        handle.shared().mailboxes[usize::from(shard)].push_promised(mail);
     }
 
     pub(super) fn handle(&self) -> Option<NodeHandle> {

@@ -19,6 +19,7 @@ use tokio::task::spawn_local;
 use super::KeyOf;
 use super::host::Host;
 use crate::directory::Place;
+use crate::handle::NodeHandle;
 use crate::room_id::RoomId;
 use crate::shard::mail::ShardMail;
 
@@ -114,7 +115,9 @@ impl Host {
         let (Some((of, room)), Some(store)) = (room, store) else {
             return self.event(Event::Opened { key, attempt, save: Some(Save::Intact) });
         };
-        if !self.is_persistent(of.room_type) {
+        let moves = |handle: NodeHandle| handle.node().directory.is_suspended(room.0);
+        // A room that moves opens its save when it goes on.
+        if !self.is_persistent(of.room_type) || self.handle().is_some_and(moves) {
             return self.event(Event::Opened { key, attempt, save: Some(Save::Intact) });
         }
         let (host, room_type) = (Rc::clone(self), self.type_name(of.room_type));

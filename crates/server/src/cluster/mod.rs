@@ -11,13 +11,17 @@
 //! Shards ask the cluster only where they would otherwise answer "not found", or when a room with
 //! a key begins or ends. What decides is in the crate `playfield-cluster`.
 
+mod asking;
 mod boot_clock;
+mod draining;
 mod engine;
 mod grants;
 mod host;
 pub(crate) mod keeping;
 mod lock;
 mod message;
+mod moving;
+mod receiving;
 mod seating;
 pub(crate) mod seeking;
 mod start;
@@ -28,11 +32,15 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use playfield_cluster::Save;
+use playfield_room::Error;
 use playfield_wire::ErrorCode;
 use tokio::sync::mpsc::UnboundedSender;
+use tokio::sync::oneshot;
 
 use crate::counted::add_below;
 use crate::handle::NodeHandle;
+use crate::room_id::RoomId;
+use crate::shard::keys::ConnectionKey;
 pub use engine::{ConnectEngine, ConnectedEngine, Connecting};
 use seeking::Seek;
 pub(crate) use start::{Connected, Member};
@@ -59,6 +67,10 @@ pub(crate) struct Cluster {
     redirect_wait: Duration,
     orders: UnboundedSender<Order>,
     seeks: AtomicUsize,
+    /// The rooms that have come from other nodes: claims say by their ids that they are here.
+    strays: Mutex<HashSet<RoomId>>,
+    /// The rooms of this node move to others.
+    is_draining: AtomicBool,
 }
 
 /// An order for the cluster's thread.
@@ -67,6 +79,8 @@ pub(crate) enum Order {
     Serve(NodeHandle),
     /// Find the room of a join.
     Seek(Box<Seek>),
+    /// Ask all nodes for a session.
+    SeekSession(SessionSeek),
     /// A join that was [granted](seeking::Sought::Here) a key has created a room, or has not.
     Settled(KeyOf),
     /// A room with a key has ended.
@@ -77,8 +91,31 @@ pub(crate) enum Order {
     Fenced(KeyOf),
     /// A save was compared with the room in memory.
     Compared { key: KeyOf, attempt: u64, save: Save },
+    /// A room has ended that other nodes find by a claim of its id.
+    FreedId(RoomId),
+    /// A room is to move to the node of this name.
+    Move { room: RoomId, node: String, answer: oneshot::Sender<Result<(), Error>> },
+    /// All rooms are to move to other nodes.
+    Drain { within: Duration, answer: oneshot::Sender<Drained> },
     /// The node has ended.
     Stop,
+}
+
+/// A session that a client wants back, and this node does not have.
+pub(crate) struct SessionSeek {
+    pub(crate) number: u64,
+    /// The shard and the connection of the client.
+    pub(crate) shard: u16,
+    pub(crate) connection: ConnectionKey,
+}
+
+/// The outcome of a [drain](crate::NodeHandle::drain).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Drained {
+    /// The number of rooms that have moved to other nodes.
+    pub moved: usize,
+    /// The number of rooms that are still here.
+    pub left: usize,
 }
 
 /// A key, by the number of its room type.
@@ -96,7 +133,8 @@ impl Cluster {
     ) -> Self {
         let (slot, others, seeks) = (AtomicU16::new(0), Mutex::default(), AtomicUsize::new(0));
         let (takes_next, acts_until) = (AtomicBool::new(true), AtomicU64::new(0));
-        let frozen = Mutex::default();
+        let (frozen, strays, is_draining) =
+            (Mutex::default(), Mutex::default(), AtomicBool::new(false));
         Self {
             slot,
             acts_until,
@@ -107,6 +145,8 @@ impl Cluster {
             redirect_wait,
             orders,
             seeks,
+            strays,
+            is_draining,
         }
     }
 
@@ -168,6 +208,16 @@ impl Cluster {
         Ok(())
     }
 
+    /// Asks the other nodes for a session, unless there are none, or too many are sought.
+    pub(crate) fn seek_session(&self, session: SessionSeek) -> bool {
+        let has_others = !self.others.lock().unwrap_or_else(PoisonError::into_inner).is_empty();
+        let is_sought = has_others && add_below(&self.seeks, SEEKS_MAX);
+        if is_sought {
+            self.order(Order::SeekSession(session));
+        }
+        is_sought
+    }
+
     /// A join that was granted a key has created a room, or has not.
     pub(crate) fn settled(&self, key: KeyOf) {
         self.order(Order::Settled(key));
@@ -191,6 +241,42 @@ impl Cluster {
     /// A save that was opened again was compared with the room in memory.
     pub(crate) fn compared(&self, key: KeyOf, attempt: u64, save: Save) {
         self.order(Order::Compared { key, attempt, save });
+    }
+
+    /// A room has come from another node.
+    fn add_stray(&self, id: RoomId) {
+        self.strays.lock().unwrap_or_else(PoisonError::into_inner).insert(id);
+    }
+
+    /// A room has moved away: its claims are another node's.
+    fn forget_stray(&self, id: RoomId) -> bool {
+        self.strays.lock().unwrap_or_else(PoisonError::into_inner).remove(&id)
+    }
+
+    /// A room is not here any more.
+    pub(crate) fn removed(&self, id: RoomId) {
+        if self.forget_stray(id) {
+            self.order(Order::FreedId(id));
+        }
+    }
+
+    /// Moves a room to the node of this name.
+    pub(crate) async fn move_room(&self, room: RoomId, node: String) -> Result<(), Error> {
+        let (answer, moved) = oneshot::channel();
+        self.order(Order::Move { room, node, answer });
+        moved.await.unwrap_or_else(|_| Err(busy("the node is about to end")))
+    }
+
+    /// Moves all rooms to other nodes that take them.
+    pub(crate) async fn drain(&self, within: Duration) -> Drained {
+        let (answer, drained) = oneshot::channel();
+        self.order(Order::Drain { within, answer });
+        drained.await.unwrap_or_default()
+    }
+
+    /// Returns whether the rooms of this node move to others.
+    pub(crate) fn is_draining(&self) -> bool {
+        self.is_draining.load(Ordering::Relaxed)
     }
 
     fn order(&self, order: Order) {
@@ -219,6 +305,6 @@ impl Cluster {
 }
 
 /// The error of a join that can't be decided now.
-fn busy(text: impl Into<String>) -> playfield_room::Error {
-    playfield_room::Error::new(ErrorCode::Busy, text)
+fn busy(text: impl Into<String>) -> Error {
+    Error::new(ErrorCode::Busy, text)
 }

@@ -11,6 +11,7 @@ use super::host::Host;
 use super::message::{
     NewKey, NewRoom, RoomKey, SeatAnswer, SeatRequest, Wanted, Who, decode, encode,
 };
+use super::moving::id_key;
 use super::{KeyOf, busy};
 use crate::directory::keys::{Key, code};
 use crate::entropy::Entropy;
@@ -89,15 +90,34 @@ impl Host {
             let text = format!("no room has the id {:?}", excerpt(id, 64));
             Error::new(ErrorCode::RoomNotFound, text)
         };
-        let slot = RoomId::parse(id).map(RoomId::slot);
-        let peer = slot.and_then(|slot| self.peer(slot)).ok_or_else(not_found)?;
-        if reservation.is_some() {
+        let id = RoomId::parse(id).ok_or_else(not_found)?;
+        let peer = self.peer(id.slot()).filter(|_| id.slot() != self.cluster.slot());
+        if let Some(peer) = peer {
+            match self.seek_id_at(&peer, text, &asker).await {
+                Err(error) if error.code() == ErrorCode::RoomNotFound => {}
+                sought => return sought,
+            }
+        }
+        // It may have moved.
+        match self.locate_claim(id_key(id), Want::Find).await.place {
+            Place::At(peer) => self.seek_id_at(&peer, text, &asker).await,
+            Place::Here { .. } => Ok(Sought::Here(None)),
+            Place::Free => Err(not_found()),
+            Place::Busy => Err(undecided(text)),
+        }
+    }
+
+    async fn seek_id_at(&self, peer: &Peer, text: &str, asker: &Asker) -> Result<Sought, Error> {
+        if split_reservation(text).is_some() {
             // The seat is reserved there already.
-            let (addresses, reservation) = (peer.addresses, text.to_owned());
+            let (addresses, reservation) = (Arc::clone(&peer.addresses), text.to_owned());
             return Ok(Sought::Elsewhere { addresses, reservation });
         }
-        let sought = self.ask_for_seat(&peer, &asker, Wanted::Id(text.to_owned())).await?;
-        sought.ok_or_else(not_found)
+        let sought = self.ask_for_seat(peer, asker, Wanted::Id(text.to_owned())).await?;
+        sought.ok_or_else(|| {
+            let text = format!("no room has the id {:?}", excerpt(text, 64));
+            Error::new(ErrorCode::RoomNotFound, text)
+        })
     }
 
     /// The open room with a key or code.

@@ -336,6 +336,9 @@ group! {
         lease: Duration = "20s", SECOND * 5..=SECOND * 300;
         /// Time for which the seat of a player is kept who was sent to another node.
         redirect_wait: Duration = "30s", SECOND..=SECOND * 3600;
+        /// Time for which a node that is told to stop moves its rooms to other nodes. Those that are
+        /// left then end.
+        drain_timeout: Duration = "1m", Duration::ZERO..=DAY;
     }
 }
 

@@ -75,6 +75,7 @@ impl Inner {
             shard,
             age: self.created,
             awaited: true,
+            suspended: false,
             key,
             criteria,
             waiting_max: plan.waiting_max,

@@ -7,6 +7,7 @@ use crate::service::{Answered, Command};
 use crate::shard::Shard;
 use crate::shard::frames::Frame;
 use crate::shard::mail::ShardMail;
+use crate::shard::mail::parcel::{PutIn, TakeOut};
 use crate::shard::outbound::Effect;
 use crate::shard::session::outlet::Outlet;
 use crate::shard::work::Host;
@@ -156,6 +157,9 @@ impl Shard {
             ShardMail::Sought { seek, sought } => outlet!(self).sought(*seek, sought),
             ShardMail::Claim { room, claim } => self.host.claim(&mut below!(self), room, claim),
             ShardMail::LeaseRenewed => self.host.lease_renewed(&mut below!(self)),
+            ShardMail::SessionSought { connection, session, slot } => {
+                outlet!(self).session_sought(connection, session, slot);
+            }
             ShardMail::Frames(frames) => self.take_frames(&frames),
             ShardMail::Relieve(address) => drop(outlet!(self).relieve(Some(&address))),
             ShardMail::Found(founding) => self.host.found(&mut below!(self), *founding),
@@ -163,6 +167,14 @@ impl Shard {
             ShardMail::Search(search) => self.host.search(&mut below!(self), *search),
             ShardMail::Inspect(inspect) => self.host.inspect(&mut below!(self), *inspect),
             ShardMail::Capture(capturing) => self.host.capture(&mut below!(self), *capturing),
+            ShardMail::TakeOut(of) => {
+                let TakeOut { room, gives_up, answer } = *of;
+                answer.answer(self.take_out(room, gives_up));
+            }
+            ShardMail::PutIn(of) => {
+                let PutIn { parcel, answer } = *of;
+                answer.answer(self.put_in(parcel));
+            }
             ShardMail::Fork(forked) => self.host.fork(&mut below!(self), *forked),
             ShardMail::Operate(operate) => self.host.operate(&mut below!(self), *operate),
             ShardMail::Reserve { room, who, wait, answers } => {

@@ -35,6 +35,8 @@ pub(crate) struct Frozen {
     pub(crate) schemas: Vec<Vec<u8>>,
     /// The process that had them has ended, and so have its sessions.
     pub(crate) is_recovered: bool,
+    /// The time of another clock, at which they were frozen, if they don't go on by the same one.
+    pub(crate) at: Option<Duration>,
 }
 
 impl Frozen {
@@ -169,7 +171,7 @@ impl Shard {
         let channels = channels.map(|part| bytes(|out| part.encode(out)).0).collect();
         let schemas = self.schema_parts();
         let schemas = schemas.iter().map(|part| bytes(|out| part.encode(out)).0).collect();
-        Ok(Frozen { rooms, sessions, channels, schemas, is_recovered: false })
+        Ok(Frozen { rooms, sessions, channels, schemas, is_recovered: false, at: None })
     }
 
     /// Goes on as if nothing had happened: the frozen form is of no use.
@@ -183,7 +185,7 @@ impl Shard {
         self.held_mail.take().into_iter().flatten().for_each(|mail| self.mail(mail));
     }
 
-    fn write_host_parts(&mut self, key: RoomKey, form: &mut FrozenWriter) {
+    pub(super) fn write_host_parts(&mut self, key: RoomKey, form: &mut FrozenWriter) {
         let Some(hosted) = self.host.rooms.get_mut(key) else { return };
         let (age, criteria) = self.env.node.directory.facts(hosted.id).unwrap_or_default();
         let founder = match &hosted.founder {
@@ -211,7 +213,7 @@ impl Shard {
         form.host_part(MEMBERS, |out| members.encode(out));
     }
 
-    fn session_part(&self, key: ConnectionKey) -> Option<SessionPart> {
+    pub(super) fn session_part(&self, key: ConnectionKey) -> Option<SessionPart> {
         let connection = self.links.get(key)?;
         if connection.doomed || connection.is_closing() {
             return None;
@@ -295,7 +297,7 @@ fn member_part(member: &Member, shard: u16, lanes: Lanes) -> MemberPart {
 
 impl RoomHost {
     /// Writes a room, and sends its members what it changed since the last sync.
-    fn freeze_room(
+    pub(super) fn freeze_room(
         &mut self,
         below: &mut Below<'_>,
         key: RoomKey,

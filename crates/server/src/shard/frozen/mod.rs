@@ -10,6 +10,7 @@
 
 mod connection;
 mod freeze;
+pub(crate) mod parcel;
 mod parts;
 mod schemas;
 mod thaw;

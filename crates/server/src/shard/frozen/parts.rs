@@ -15,9 +15,41 @@ use crate::addresses::AddressName;
 use crate::auth::Identity;
 use crate::device::Registration;
 use crate::journal::Recovering;
+use crate::shard::allowance::Allowance;
 use crate::shard::keys::ConnectionKey;
 use crate::shard::rooms::schedule::Beat;
 use crate::shard::slab::Key;
+
+/// The way of times from one clock to another.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Shift {
+    from: Duration,
+    to: Duration,
+}
+
+impl Shift {
+    /// From a clock that was at `from` to one that is at `to`.
+    pub(super) fn new(from: Duration, to: Duration) -> Self {
+        Self { from, to }
+    }
+
+    /// A time of the first clock, by the second one. Those before it began are its beginning.
+    pub(super) fn time(self, time: Duration) -> Duration {
+        match time {
+            Duration::MAX => time,
+            _ => time.saturating_add(self.to).saturating_sub(self.from),
+        }
+    }
+
+    fn nanos(self, time_of: u64) -> u64 {
+        nanos(self.time(time(time_of)))
+    }
+
+    fn allowance(self, [full, left]: [u64; 2]) -> [u64; 2] {
+        let now = Allowance::with_remaining([full, left], Duration::ZERO).remaining(self.from);
+        Allowance::with_remaining(now, self.to).remaining(Duration::ZERO)
+    }
+}
 
 /// The numbers of the host's parts in a frozen room.
 pub(super) const HOSTED: u8 = 64;
@@ -56,6 +88,15 @@ pub(super) struct HostedPart {
     /// The client's address that it was created from; `None` for the program.
     pub(super) founder: Option<AddressPart>,
     pub(super) sync_awaited: bool,
+}
+
+impl HostedPart {
+    pub(super) fn shift(&mut self, by: Shift) {
+        self.created = by.nanos(self.created);
+        for beat in self.ticks.iter_mut().chain(&mut self.syncs) {
+            beat.first = by.nanos(beat.first);
+        }
+    }
 }
 
 #[derive(Clone, Copy, Data, Debug)]
@@ -116,6 +157,12 @@ pub(super) struct MemberPart {
     pub(super) unanswered: Vec<u32>,
 }
 
+impl MemberPart {
+    pub(super) fn shift(&mut self, by: Shift) {
+        self.snapshots = by.allowance(self.snapshots);
+    }
+}
+
 /// A session. Times are those since the node started, which go on.
 #[derive(Data, Debug)]
 pub(super) struct SessionPart {
@@ -139,6 +186,18 @@ pub(super) struct SessionPart {
     pub(super) device: Option<DevicePart>,
     pub(super) switches: Vec<SwitchPart>,
     pub(super) unasked_schemas: u64,
+}
+
+impl SessionPart {
+    pub(super) fn shift(&mut self, by: Shift) {
+        self.heard = by.nanos(self.heard);
+        for allowance in &mut self.allowances {
+            *allowance = by.allowance(*allowance);
+        }
+        if let Some(away_since) = self.resumption.as_mut().and_then(|of| of.away_since.as_mut()) {
+            *away_since = by.nanos(*away_since);
+        }
+    }
 }
 
 /// The registration of a device, without its user.

@@ -4,6 +4,7 @@ pub(crate) mod channel;
 pub(crate) mod device;
 pub(crate) mod join;
 pub(crate) mod member;
+pub(crate) mod parcel;
 pub(crate) mod resume;
 pub(crate) mod user;
 
@@ -31,6 +32,7 @@ use crate::shard::mail::channel::ChannelMail;
 use crate::shard::mail::device::DeviceMail;
 use crate::shard::mail::join::{JoinRequest, Joiner};
 use crate::shard::mail::member::ToMember;
+use crate::shard::mail::parcel::{PutIn, TakeOut};
 use crate::shard::mail::user::UserMail;
 use crate::shard::work::Host;
 
@@ -48,6 +50,9 @@ pub(crate) enum ShardMail {
     Claim { room: RoomId, claim: Claim },
     /// To a shard that has seen the end of the node's lease: it was renewed.
     LeaseRenewed,
+    /// To a connection's shard: the slot of the node that has the session which its client wants;
+    /// `None` if none has.
+    SessionSought { connection: ConnectionKey, session: u64, slot: Option<u16> },
     /// [Frames](crate::shard::frames) of rooms and sessions of another shard.
     Frames(Vec<u8>),
     /// To other shards: an address holds too much memory. If it still does, the connections that
@@ -69,6 +74,10 @@ pub(crate) enum ShardMail {
     Search(Box<Search>),
     /// To the room's shard: an operator does something to a room.
     Operate(Box<Operate>),
+    /// To the room's shard: the room is to move to another node.
+    TakeOut(Box<TakeOut>),
+    /// To a shard: a room comes from another node, or comes back.
+    PutIn(Box<PutIn>),
     /// To the shard of a new room: it is a fork of a recorded one.
     Fork(Box<Forked>),
     /// To the room's shard: a seat is to be reserved, and the request from outside with this number

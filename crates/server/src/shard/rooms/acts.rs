@@ -249,14 +249,19 @@ impl RoomHost {
     /// Does what members elsewhere asked for, and what waits until their clients have read more.
     pub(in crate::shard) fn do_all_waiting(&mut self, below: &mut Below<'_>) {
         for room in self.rooms.keys() {
-            let members = self.rooms.get(room).map_or(Vec::new(), |hosted| hosted.members.keys());
-            for key in members {
-                while let Some(link) = self.remote_link(room, key)
-                    && let Some(act) = link.waiting.pop_front()
-                {
-                    self.perform(below, room, key, act);
-                    self.note_done(below, room, key);
-                }
+            self.do_waiting(below, room);
+        }
+    }
+
+    /// Does the same for the members of one room.
+    pub(in crate::shard) fn do_waiting(&mut self, below: &mut Below<'_>, room: RoomKey) {
+        let members = self.rooms.get(room).map_or(Vec::new(), |hosted| hosted.members.keys());
+        for key in members {
+            while let Some(link) = self.remote_link(room, key)
+                && let Some(act) = link.waiting.pop_front()
+            {
+                self.perform(below, room, key, act);
+                self.note_done(below, room, key);
             }
         }
     }

@@ -6,6 +6,7 @@ use std::time::Duration;
 use playfield_room::{Error, LeaveReason, PlayerId};
 
 use crate::founding::Founding;
+use crate::memory::shrink_map;
 use crate::room_id::RoomId;
 use crate::shard::connection::Links;
 use crate::shard::env::Env;
@@ -13,13 +14,13 @@ use crate::shard::fair_queue::FairQueue;
 use crate::shard::keys::{ConnectionKey, MemberKey, RoomKey};
 use crate::shard::mail::join::{JoinRequest, Joiner};
 use crate::shard::outbound::Outbound;
-use crate::shard::rooms::Rooms;
 use crate::shard::rooms::busy::Busy;
 use crate::shard::rooms::lateness::{Lateness, ShardLateness};
 use crate::shard::rooms::pausing::Waits;
 use crate::shard::rooms::saves::Saves;
 use crate::shard::rooms::schedule::Schedule;
 use crate::shard::rooms::traffic::Traffic;
+use crate::shard::rooms::{Hosted, Rooms};
 use crate::shard::session::sessions::Sessions;
 use crate::shard::topics::Topics;
 use crate::shard::work::Founder;
@@ -89,6 +90,18 @@ impl RoomHost {
                 room.leave(at, player, LeaveReason::ConnectionLost, out);
             });
         }
+    }
+
+    /// Takes a room out, which hears nothing of it.
+    pub(in crate::shard) fn take_room(&mut self, key: RoomKey) -> Option<Hosted> {
+        let hosted = self.rooms.remove(key)?;
+        self.queues.traffic.end(self.rooms.places());
+        self.queues.standing.remove(&key);
+        self.busy.dropped(hosted.room_type);
+        self.schedule.change(key, hosted.due, None);
+        self.by_id.remove(&hosted.id);
+        shrink_map(&mut self.by_id);
+        Some(hosted)
     }
 
     /// The members of all rooms.

@@ -27,8 +27,8 @@ pub(super) fn may_be_elsewhere(node: &Node, cluster: &Cluster, target: &JoinTarg
     match target {
         JoinTarget::Room(text) => {
             let id = playfield_room::split_reservation(text).map_or(&**text, |(id, _)| id);
-            let id = RoomId::parse(id).filter(|id| id.slot() != cluster.slot());
-            id.is_some_and(|id| node.directory.find(id).is_none())
+            // A room with the slot of this node may have moved.
+            RoomId::parse(id).is_some_and(|id| node.directory.find(id).is_none())
         }
         JoinTarget::Key(room_type, key) => !has_key(*room_type, key),
         JoinTarget::New(spec) if spec.key.is_none() && !spec.code => !cluster.takes_next(),

@@ -11,7 +11,6 @@ use playfield_room::{
 use playfield_state::Data;
 use playfield_wire::ErrorCode;
 
-use crate::memory::shrink_map;
 use crate::room_id::RoomId;
 use crate::shard::keys::{RoomKey, link};
 use crate::shard::mail::ShardMail;
@@ -197,8 +196,7 @@ impl RoomHost {
         let reserved = key.and_then(|key| {
             self.call(below, key, |room, at, out| room.reserve(at, who, wait, out))
         });
-        let not_found =
-            || Err(Error::new(ErrorCode::RoomNotFound, format!("no room has the id {id:?}")));
+        let not_found = || Err(below.env.node.directory.missing(id));
         let answer = reserved.unwrap_or_else(not_found).map(|reservation| {
             let mut encoded = Vec::new();
             reservation.encode(&mut encoded);
@@ -369,13 +367,7 @@ impl RoomHost {
                 RoomOutput::removed(out, link(member), &why);
             });
         }
-        if let Some(mut hosted) = self.rooms.remove(key) {
-            self.queues.traffic.end(self.rooms.places());
-            self.queues.standing.remove(&key);
-            self.busy.dropped(hosted.room_type);
-            self.schedule.change(key, hosted.due, None);
-            self.by_id.remove(&hosted.id);
-            shrink_map(&mut self.by_id);
+        if let Some(mut hosted) = self.take_room(key) {
             let directory = &below.env.node.directory;
             if hosted.room.journaled().is_some() {
                 // Without this, files could have two rooms with its key, and the end of neither.

@@ -220,6 +220,9 @@ impl Outlet<'_> {
         self.sessions.count -= 1;
         self.leave_users(&session);
         let Session { number, rooms, resumption, extras, .. } = *session;
+        if self.env.node.cluster.is_some() {
+            self.env.node.moved.ended(number);
+        }
         if let Some(resumption) = resumption {
             self.forget_session(number, key, resumption.home, resumption.home);
             if resumption.away_since().is_some() {

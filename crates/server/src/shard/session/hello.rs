@@ -67,7 +67,8 @@ impl Outlet<'_> {
         if let Some(connection) = self.links.get_mut(key) {
             connection.follows_redirects = hello.redirects;
         }
-        let wanted = match wanted.as_ref().and_then(|wanted| node.urls_of(wanted.token.slot)) {
+        let elsewhere = wanted.as_ref().filter(|of| !node.moved.has_come(of.token.session));
+        let wanted = match elsewhere.and_then(|wanted| node.urls_of(wanted.token.slot)) {
             Some(addresses) if hello.redirects => return self.redirect_hello(key, &addresses),
             Some(_) => None,
             None => wanted,
@@ -91,7 +92,7 @@ impl Outlet<'_> {
     }
 
     /// Sends a client to the node that has its session.
-    fn redirect_hello(&mut self, key: ConnectionKey, addresses: &Arc<[String]>) {
+    pub(super) fn redirect_hello(&mut self, key: ConnectionKey, addresses: &Arc<[String]>) {
         self.redirect(key, RequestNumber(0), addresses, String::new());
         let text = "the session is at another node";
         self.goodbye(key, ErrorCode::Elsewhere, text, None);

@@ -13,6 +13,7 @@ use playfield_wire::server::Resumed;
 
 use crate::addresses::Pace;
 use crate::auth::Identity;
+use crate::moved::Whereabouts;
 use crate::shard::allowance::Rate;
 use crate::shard::connection::transport::Input;
 use crate::shard::connection::{Connection, Phase, SocketChange};
@@ -98,8 +99,54 @@ impl Outlet<'_> {
         } else if home != here && self.env.now < request.at + ON_ITS_WAY_MAX {
             self.retry_resume(key, request);
         } else {
-            self.open_instead(key, request.opening);
+            self.resume_elsewhere(key, request);
         }
+    }
+
+    /// Sends a client to the node to which its session has moved, once it is there. Opens a new one
+    /// if it has not moved.
+    fn resume_elsewhere(&mut self, key: ConnectionKey, request: Box<ResumeRequest>) {
+        let session = request.wanted.token.session;
+        match self.env.node.moved.place_of(session) {
+            Some(Whereabouts::OnItsWay) => self.retry_resume(key, request),
+            Some(Whereabouts::At(slot)) => self.resume_at(key, *request, slot),
+            None if self.follows_redirects(key)
+                && self.env.node.seeks_session(session, self.env.shard, key) =>
+            {
+                // The node that it has left may be gone, so the others are asked.
+                let (target, purpose) = (self.env.shard, Purpose::Resume(request));
+                self.depart(key, Departure { target, purpose });
+            }
+            None => self.open_instead(key, request.opening),
+        }
+    }
+
+    /// All nodes have said whether they have the session that a client wants.
+    pub(in crate::shard) fn session_sought(
+        &mut self,
+        key: ConnectionKey,
+        session: u64,
+        slot: Option<u16>,
+    ) {
+        let Some(departure) = self.take_departure(key) else { return };
+        match departure.purpose {
+            Purpose::Resume(request) if request.wanted.token.session == session => match slot {
+                Some(slot) => self.resume_at(key, *request, slot),
+                None => self.open_instead(key, request.opening),
+            },
+            purpose => self.depart(key, Departure { target: departure.target, purpose }),
+        }
+    }
+
+    fn resume_at(&mut self, key: ConnectionKey, request: ResumeRequest, slot: u16) {
+        match self.env.node.urls_of(slot).filter(|_| self.follows_redirects(key)) {
+            Some(addresses) => self.redirect_hello(key, &addresses),
+            None => self.open_instead(key, request.opening),
+        }
+    }
+
+    fn follows_redirects(&self, key: ConnectionKey) -> bool {
+        self.links.get(key).is_some_and(|connection| connection.follows_redirects)
     }
 
     /// Opens a new session for a client whose session is over.

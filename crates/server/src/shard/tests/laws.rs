@@ -122,6 +122,8 @@ pub(super) enum Step {
     /// Another process takes over, with this many shards: all connections are lost, but those that
     /// it passes on, if it does.
     Replace { shards: usize, passes: bool },
+    /// A room moves to a shard, with the sessions that are in no other.
+    Move { room: usize, shard: u16 },
 }
 
 pub(super) fn steps() -> impl Strategy<Value = Vec<Step>> {
@@ -350,6 +352,15 @@ impl Play {
             Step::Mailbox { shard, space } => {
                 self.world.space[shard] = space.unwrap_or(usize::MAX);
                 self.world.run();
+            }
+            Step::Move { room, shard } => {
+                let clients: Vec<_> = self.seats.iter().filter_map(|seat| seat.client).collect();
+                let moved = self.world.move_room(&self.rooms[room], shard, &clients);
+                for seat in &mut self.seats {
+                    if seat.client.is_some_and(|client| moved.contains(&client)) {
+                        seat.cut(&mut self.world, usize::MAX, false);
+                    }
+                }
             }
             Step::Replace { .. } if self.stays => self.world.stay(),
             Step::Replace { shards, passes } => {

@@ -23,6 +23,7 @@ mod http;
 mod journal;
 mod law_frozen;
 mod law_links;
+mod law_moved;
 mod law_room;
 mod law_seat;
 mod laws;

@@ -124,6 +124,14 @@ fn in_room(world: &mut World, way: Way) -> Client {
     client
 }
 
+/// A client in a room that it has created, and the room's id.
+pub(super) fn in_new_room(world: &mut World) -> (Client, String) {
+    let client = connect(world, Way::Native, 0);
+    world.say(client, &create(1, false));
+    let (_, id) = world.joined(client);
+    (client, id)
+}
+
 /// Another process takes over, of one, two or three shards, and has the connection of the client.
 fn replace(world: &mut World, client: Client, shards: usize) {
     assert_eq!(world.replace(shards, true), [client]);

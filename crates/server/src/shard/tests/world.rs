@@ -730,6 +730,12 @@ impl World {
         rooms
     }
 
+    /// The number of the client's session, if it has one here.
+    pub(super) fn session_of(&self, client: Client) -> Option<u64> {
+        let (shard, key) = self.peers[client].place?;
+        self.shards[shard].sessions.number(key)
+    }
+
     /// Returns whether the node has ended the connection.
     pub(super) fn is_over(&self, client: Client) -> bool {
         let moves = |parcel: &Parcel| matches!(parcel, Parcel::Moved(of, _) if *of == client);

@@ -4,23 +4,24 @@ mod room;
 mod session;
 
 use std::collections::HashMap;
-use std::panic::resume_unwind;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
 use playfield_room::frozen::Frozen;
-use playfield_room::{Error, LeaveReason, Mail, PlayerId};
+use playfield_room::{Error, LeaveReason, Link, Mail, PlayerId, Thaw, panic_text};
 use playfield_state::{Data, Format};
 use playfield_wire::reader::Reader;
 use playfield_wire::{ErrorCode, RoomNumber};
 
 use super::freeze::Frozen as FrozenShards;
-use super::parts::{HOSTED, HostedPart, MEMBERS, MemberPart, Place, SessionPart};
+use super::parts::{HOSTED, HostedPart, MEMBERS, MemberPart, Place, SessionPart, Shift};
 use super::schemas::{Schemas, SwitchPart};
 use crate::addresses::Address;
 use crate::channel::frozen::ChannelPart;
 use crate::channel::home_of;
+use crate::node::Node;
 use crate::room_id::RoomId;
 use crate::shard::Shard;
 use crate::shard::keys::{ConnectionKey, RoomKey, Seat};
@@ -61,7 +62,7 @@ const FOR_THREADS: usize = 200;
 /// # Errors
 /// The text names the room that can't be read, and the field.
 pub(crate) fn thaw(shards: &mut [Shard], frozen: &FrozenShards) -> Result<Thawed, String> {
-    let FrozenShards { rooms, sessions, channels, schemas, is_recovered } = frozen;
+    let FrozenShards { rooms, sessions, channels, schemas, is_recovered, at } = frozen;
     for bytes in channels {
         let part = ChannelPart::read(Format::Packed, bytes)
             .map_err(|error| format!("a channel can't be read: {error}"))?;
@@ -72,17 +73,17 @@ pub(crate) fn thaw(shards: &mut [Shard], frozen: &FrozenShards) -> Result<Thawed
         Some(shard) => Schemas::read(schemas, &shard.env.node)?,
         None => Schemas::default(),
     };
-    let mut sat = thaw_sessions(shards, sessions)?;
+    let mut sat = thaw_sessions(shards, sessions, *at)?;
     let switches: Vec<_> = sat.iter_mut().map(|sat| std::mem::take(&mut sat.switches)).collect();
     let keys: Vec<Place> = sat.iter().map(|sat| sat.sits.place).collect();
     let open = sat.iter().filter(|sat| sat.sits.is_open);
     let connections = open.map(|sat| (sat.sits.place.shard as u16, sat.sits.place.key())).collect();
     let places = sat.into_iter().map(|sat| (sat.before, sat.sits)).collect();
-    let seated = thaw_rooms(shards, rooms, &places, &schemas)?;
+    let seated = thaw_rooms(shards, rooms, *at, &places, &schemas)?;
     seat(shards, seated, &places);
     if !schemas.is_empty() {
         for (place, before) in keys.into_iter().zip(switches) {
-            let shard = &mut shards[place.shard as usize];
+            let shard = shard_at(shards, place.shard);
             shard.switch_schemas(place.key(), before, &mut schemas)?;
         }
     }
@@ -104,7 +105,11 @@ struct Sat {
 }
 
 /// Returns the sessions in the order in which they are frozen.
-fn thaw_sessions(shards: &mut [Shard], sessions: &[Vec<u8>]) -> Result<Vec<Sat>, String> {
+fn thaw_sessions(
+    shards: &mut [Shard],
+    sessions: &[Vec<u8>],
+    at: Option<Duration>,
+) -> Result<Vec<Sat>, String> {
     let failed = |error| format!("a session can't be read: {error}");
     let mut shares: Vec<Vec<(usize, &[u8])>> = shards.iter().map(|_| Vec::new()).collect();
     for (number, bytes) in sessions.iter().enumerate() {
@@ -115,6 +120,9 @@ fn thaw_sessions(shards: &mut [Shard], sessions: &[Vec<u8>]) -> Result<Vec<Sat>,
     let sat = on_each(shards, shares, |shard, share| {
         let thaw = |(number, bytes)| {
             let mut part = SessionPart::read(Format::Packed, bytes).map_err(failed)?;
+            if let Some(at) = at {
+                part.shift(Shift::new(at, shard.env.now));
+            }
             let switches = std::mem::take(&mut part.switches);
             let (before, is_open) = (part.place, part.connection.is_some());
             let of = part.number;
@@ -133,6 +141,7 @@ fn thaw_sessions(shards: &mut [Shard], sessions: &[Vec<u8>]) -> Result<Vec<Sat>,
 fn thaw_rooms(
     shards: &mut [Shard],
     rooms: &[Vec<u8>],
+    at: Option<Duration>,
     places: &Places,
     schemas: &Schemas,
 ) -> Result<Vec<Seated>, String> {
@@ -143,7 +152,12 @@ fn thaw_rooms(
         shares[shard_of(shards, hosted.shard, other)].push((frozen, hosted, members));
     }
     let made = on_each(shards, shares, |shard, share| {
-        let make = |(frozen, hosted, members): RoomParts<'_>| {
+        let make = |(frozen, mut hosted, mut members): RoomParts<'_>| {
+            if let Some(at) = at {
+                let shift = Shift::new(at, shard.env.now);
+                hosted.shift(shift);
+                members.iter_mut().for_each(|member| member.shift(shift));
+            }
             let (id, name) = (frozen.room_id().to_owned(), frozen.room_type().to_owned());
             let made = shard.make_room(&frozen, hosted, members, places, schemas);
             made.map_err(|error| format!("room {id} of the type {name:?}: {error}"))
@@ -155,7 +169,7 @@ fn thaw_rooms(
     made.sort_by_key(|made| made.age);
     let mut seated = Vec::new();
     for made in made {
-        seated.extend(shards[usize::from(made.shard)].take_in(made)?);
+        seated.extend(shard_at(shards, made.shard.into()).take_in(made)?);
     }
     Ok(seated)
 }
@@ -164,7 +178,7 @@ fn thaw_rooms(
 /// left it.
 fn seat(shards: &mut [Shard], seated: Vec<Seated>, places: &Places) {
     for Seated { shard, connection, number, seat } in seated {
-        let shard = &mut shards[usize::from(shard)];
+        let shard = shard_at(shards, shard.into());
         if let Some(room) =
             shard.sessions.get_mut(connection).and_then(|session| session.room_mut(number))
         {
@@ -172,7 +186,7 @@ fn seat(shards: &mut [Shard], seated: Vec<Seated>, places: &Places) {
         }
     }
     for Sits { place, .. } in places.values() {
-        shards[place.shard as usize].leave_lost_rooms(place.key());
+        shard_at(shards, place.shard).leave_lost_rooms(place.key());
     }
 }
 
@@ -180,6 +194,12 @@ fn seat(shards: &mut [Shard], seated: Vec<Seated>, places: &Places) {
 fn shard_of(shards: &[Shard], shard: u32, other: usize) -> usize {
     let shard = shard as usize;
     if shard < shards.len() { shard } else { other % shards.len() }
+}
+
+/// The shard with a number, of some in a row.
+fn shard_at(shards: &mut [Shard], shard: u32) -> &mut Shard {
+    let first = shards.first().map_or(0, |shard| shard.env.shard.into());
+    &mut shards[shard.saturating_sub(first) as usize]
 }
 
 /// Does something for each shard with its share, at the same time if it is much.
@@ -213,6 +233,27 @@ fn read_room(bytes: &[u8]) -> Result<RoomParts<'_>, String> {
     Ok((frozen, hosted, members))
 }
 
+/// Tries whether this program can go on with a room.
+///
+/// # Errors
+/// The text names the room and the field.
+pub(super) fn check_room(bytes: &[u8], node: &Node) -> Result<(), String> {
+    let (frozen, ..) = read_room(bytes)?;
+    let room_type = node.room_type(frozen.room_type()).ok_or_else(|| {
+        format!("room type {:?}: this program has no such type", frozen.room_type())
+    })?;
+    let thaw = node.room_types[usize::from(room_type)].thaw;
+    let store = node.store.lend();
+    let read = || thaw(Thaw { frozen: &frozen, store, link: &mut |_| Link(u64::MAX) });
+    match catch_unwind(AssertUnwindSafe(read)) {
+        Ok(Ok(_)) => Ok(()),
+        Ok(Err(error)) => Err(format!("room {}: {error}", frozen.room_id())),
+        Err(panic) => {
+            Err(format!("room {}: it panicked: {}", frozen.room_id(), panic_text(&*panic)))
+        }
+    }
+}
+
 impl Shard {
     /// Takes in a channel, unless no rule here is for it, or there are too many.
     fn thaw_channel(&mut self, part: ChannelPart) {
@@ -229,6 +270,12 @@ impl Shard {
     pub(crate) fn go_on_thawed(&mut self, now: Duration) {
         self.begin(now);
         self.topics.devices.go_on(&Arc::clone(&self.env.node));
+        self.go_on_with_rooms();
+        self.write_thawed();
+    }
+
+    /// Lets thawed rooms go on.
+    pub(super) fn go_on_with_rooms(&mut self) {
         for ThawedRoom { key, gone, behind } in std::mem::take(&mut self.thawed) {
             self.host.call(&mut below!(self), key, |room, at, out| room.moved(at, out));
             if self.is_recovered {
@@ -245,7 +292,6 @@ impl Shard {
             }
         }
         self.settle();
-        self.write_thawed();
     }
 
     /// A room goes on whose process has ended: what it has asked other rooms is not answered any

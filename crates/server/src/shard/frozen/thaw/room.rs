@@ -28,7 +28,7 @@ use crate::shard::work::{Founder, Host};
 
 /// A room that goes on here, before it knows.
 pub(crate) struct ThawedRoom {
-    pub(super) key: RoomKey,
+    pub(in crate::shard::frozen) key: RoomKey,
     /// The players whose sessions don't go on.
     pub(super) gone: Vec<PlayerId>,
     /// The members with open connections whose copies are behind.
@@ -142,7 +142,11 @@ impl Shard {
     pub(super) fn take_in(&mut self, made: MadeRoom) -> Result<Vec<Seated>, String> {
         let MadeRoom { hosted, kept, is_journaled, gone, behind, members, .. } = made;
         let id = hosted.id;
-        if !self.env.node.directory.keep(id, kept) {
+        let directory = &self.env.node.directory;
+        if directory.is_suspended(id) {
+            // It is back.
+            directory.publish(id, &kept.summary);
+        } else if !directory.keep(id, kept) {
             return Err(format!("room {id}: a room has its id, or its key, already"));
         }
         let room = self.host.host(hosted);
