@@ -146,8 +146,12 @@ fn by_signal(told: &Mutex<Told>) {
     if std::mem::replace(&mut told.to_stop, true) {
         exit_at_once();
     }
-    if let Some((stopper, _)) = &told.running {
-        stopper.stop_because(SIGNALS);
+    if let Some((stopper, node)) = &told.running {
+        let (stopper, handle) = (stopper.clone(), node.clone());
+        node.spawn(async move {
+            handle.drain().await;
+            stopper.stop_because(SIGNALS);
+        });
     }
 }
 
