@@ -189,6 +189,33 @@ fn rooms_are_found_from_every_node() {
 }
 
 #[test]
+fn joins_that_came_before_the_node_serves_are_answered() {
+    let Some(engine) = Engine::start() else { return };
+    for round in 0..5 {
+        let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = free.local_addr().unwrap().to_string();
+        drop(free);
+        std::thread::scope(|scope| {
+            let settings = [("cluster.engine", engine.url()), ("listen", &address)];
+            let starting = scope.spawn(move || start(settings));
+            // It listens before it has a slot in the cluster.
+            while std::net::TcpStream::connect(&address).is_err() {}
+            let clients = (0..10).map(|client| {
+                let mut raw = Raw::hello(&format!("tcp://{address}"), "Ann", None);
+                raw.send(&any(&format!("table {round} {client}")));
+                raw
+            });
+            let clients: Vec<_> = clients.collect();
+            let _node = starting.join().unwrap();
+            for mut raw in clients {
+                welcomed(&mut raw);
+                joined(&mut raw);
+            }
+        });
+    }
+}
+
+#[test]
 fn a_session_is_resumed_at_its_node() {
     let Some(engine) = Engine::start() else { return };
     let [a, b] = &[node(&engine, "a"), node(&engine, "b")];

@@ -2,10 +2,14 @@
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
+use std::time::Duration;
 
 use playfield_wire::Format;
 use playfield_wire::client::{ClientMessage, Hello, Resume};
 use playfield_wire::server::ServerMessage;
+
+/// The time after which a test fails that waits for a message.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A connection to a node, by native framing.
 pub(crate) struct Raw(TcpStream);
@@ -15,6 +19,7 @@ impl Raw {
     pub(crate) fn connect(url: &str) -> Self {
         let address = url.strip_prefix("tcp://").unwrap();
         let mut stream = TcpStream::connect(address).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
         stream.write_all(b"PF1\n").unwrap();
         Self(stream)
     }

@@ -195,6 +195,10 @@ fn start_as(mut server: Server, mut successor: Option<&mut Successor>) -> io::Re
     if let Some(successor) = &mut successor {
         successor.hold()?;
     }
+    // Before the shards, which may seek rooms as soon as they run: clients have connected by now.
+    if let Some(member) = &running.member {
+        member.serve(running.handle());
+    }
     running.start_shards(made, threads, open.listeners, &tells)?;
     if let Some(successor) = &mut successor {
         ended("start of the shards");
@@ -204,9 +208,6 @@ fn start_as(mut server: Server, mut successor: Option<&mut Successor>) -> io::Re
             journal.take_over();
         }
         shared.wake_all();
-    }
-    if let Some(member) = &running.member {
-        member.serve(running.handle());
     }
     running.start_watchdog()?;
     running.start_reloader()?;
