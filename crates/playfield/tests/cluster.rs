@@ -79,6 +79,12 @@ fn node(engine: &Engine, name: &str) -> Running {
     start([("cluster.engine", engine.url()), ("cluster.node", name)])
 }
 
+/// Waits before a node is asked once more.
+#[expect(clippy::disallowed_methods, reason = "no event says that another node has changed")]
+fn rest() {
+    std::thread::sleep(Duration::from_millis(20));
+}
+
 fn url(node: &Running) -> String {
     format!("tcp://{}", node.local_addr())
 }
@@ -300,7 +306,7 @@ fn joined_in_time(raw: &mut Raw, key: &str) -> server::Joined<'static> {
             ServerMessage::Joined(joined) => return joined,
             ServerMessage::Error(error) => {
                 assert_eq!(error.code, ErrorCode::Busy, "{error:?}");
-                std::thread::sleep(Duration::from_millis(100));
+                rest();
             }
             other => panic!("{other:?}"),
         }

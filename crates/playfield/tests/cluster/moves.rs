@@ -23,7 +23,7 @@ fn move_room(from: &Running, id: &str, to: &str) {
         match run(from.handle().move_room(id, to)) {
             Ok(()) => return,
             Err(error) if error.code() == ErrorCode::Unreachable => {
-                std::thread::sleep(Duration::from_millis(20));
+                super::rest();
             }
             Err(error) => panic!("{error:?}"),
         }

@@ -91,7 +91,7 @@ impl Nomad {
             if self.stream.is_none() {
                 if self.connect().is_err() {
                     self.url.clone_from(&self.home);
-                    std::thread::sleep(Duration::from_millis(5));
+                    super::rest();
                 }
                 continue;
             }

@@ -16,7 +16,7 @@ use playfield_wire::{RequestNumber, RoomNumber};
 
 use super::engine::Engine;
 use super::raw::Raw;
-use super::{SETTINGS, joined, url, welcomed};
+use super::{SETTINGS, joined, rest, url, welcomed};
 
 #[derive(State, Default)]
 struct Board {
@@ -135,7 +135,7 @@ fn await_standstill(node: &Running, room: &str) {
     let error = loop {
         let eve = SeatFor::Name("Eve".into());
         match runtime.block_on(handle.reserve(room, eve, wait)) {
-            Ok(_) => thread::sleep(Duration::from_millis(20)),
+            Ok(_) => rest(),
             Err(error) => break error,
         }
     };
@@ -176,7 +176,7 @@ fn a_room_goes_on_after_its_node_was_declared_dead_unless_another_had_its_key() 
     add(&mut cid, two, 10);
     assert_eq!(reply(&mut cid), (10, vec![1]));
     while store.0.len() < 2 {
-        thread::sleep(Duration::from_millis(10));
+        rest();
     }
     let b = node(engine.url(), "b", &store);
     line.cut();
@@ -194,7 +194,7 @@ fn a_room_goes_on_after_its_node_was_declared_dead_unless_another_had_its_key() 
             ServerMessage::Redirect(_) => {}
             other => panic!("{other:?}"),
         }
-        thread::sleep(Duration::from_millis(50));
+        rest();
     };
     add(&mut dan, room, 1);
     assert_eq!(reply(&mut dan), (1, vec![2]), "by its save");
@@ -209,7 +209,7 @@ fn a_room_goes_on_after_its_node_was_declared_dead_unless_another_had_its_key() 
     add(&mut ann, one, 11);
     assert_eq!(reply(&mut ann), (11, vec![2]));
     while store.0.get("board", "one") == before {
-        thread::sleep(Duration::from_millis(10));
+        rest();
     }
     add(&mut ann, one, 12);
     assert_eq!(reply(&mut ann), (12, vec![3]));
