@@ -1,7 +1,6 @@
 //! Rooms that move between nodes.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
 
 use playfield::{ErrorCode, Running};
 use playfield_wire::client::{self, ClientMessage};
