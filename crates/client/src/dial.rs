@@ -73,7 +73,7 @@ impl Dialer {
         }
     }
 
-    /// Sets TLS up if the URL needs it: as it was for another node, or anew.
+    /// Sets TLS up if the URL needs it, or uses the setup for another node.
     #[cfg(feature = "tls")]
     fn secured(mut self, other: Option<&Tls>) -> Result<Self, Error> {
         if self.url.is_secure {

@@ -109,7 +109,7 @@ pub enum Place {
     },
     /// That node serves it.
     At(Peer),
-    /// The key has no room. Told to [`Want::Find`](crate::Want::Find) only.
+    /// The key has no room. Only [`Want::Find`](crate::Want::Find) gets this.
     Free,
     /// Not known now: ask again in a second.
     Busy,

@@ -49,7 +49,7 @@ pub enum Event {
         /// The key.
         key: Key,
     },
-    /// Hand the claim of a room over to another node, which holds the room and was told the nonce.
+    /// Hand the claim of a room over to another node, which holds the room and knows the nonce.
     /// Answered by one [`Effect::HandedOver`](crate::Effect::HandedOver).
     HandOver {
         /// The key.

@@ -1,7 +1,7 @@
 //! Moves of claims: the commit of a room's move to another node.
 //!
 //! ```text
-//!  source                               target, which was told the nonce of the move before
+//!  source                               target, which has the nonce of the move by then
 //!  held ──▶ writes it for the target    reads ──▶ the nonce of the move ──▶ writes its own ──▶ held
 //!    ▲        │ conflict, or unknown      └─────▶ another: not now
 //!    │        ▼

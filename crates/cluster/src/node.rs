@@ -36,7 +36,7 @@ pub struct Node {
     due_at: Option<Duration>,
     random: Random,
     load: Load,
-    /// The load that the others were told last, and the time of that.
+    /// The load in the last message to the others, and the time of that message.
     told: (Load, Duration),
 }
 
@@ -190,7 +190,7 @@ impl Node {
         self.changed(now, change);
     }
 
-    /// Returns whether the node has no slot any more, after it was told to [leave](Self::leave).
+    /// Returns whether the node has given up its slot, after [`leave`](Self::leave).
     #[must_use]
     pub fn has_left(&self) -> bool {
         self.lease.has_left()

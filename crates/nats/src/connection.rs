@@ -24,7 +24,7 @@ const MESSAGES_MAX: usize = 65_536;
 
 /// A connection to a server.
 ///
-/// The client is told to forget all servers as soon as it has connected, so it ends with its
+/// The client forgets all servers as soon as it has connected, so it ends with its
 /// connection. It would connect again otherwise, and send what waits: a condition from before an
 /// engine lost its last writes could then hold by chance.
 #[derive(Debug)]

@@ -34,7 +34,7 @@ pub struct NatsEngine {
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub(crate) state: Mutex<State>,
-    /// There are events.
+    /// Notified when there are events.
     pub(crate) news: Notify,
 }
 

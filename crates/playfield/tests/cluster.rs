@@ -359,7 +359,7 @@ fn a_node_of_its_own() {
     process::serve(&node, &url(&node));
 }
 
-/// As the C ABI does, by the same connections.
+/// Uses the connections that the C ABI uses.
 #[cfg(feature = "load")]
 #[test]
 fn connections_of_a_load_move_to_the_node_of_their_room() {

@@ -248,9 +248,9 @@ pub enum Isolated {
     /// [`Freeze`](Self::Freeze) for rooms that are persistent, and [`GoOn`](Self::GoOn) for others.
     #[default]
     Usual,
-    /// It stands still with its players, and goes on if no other node has had its key meanwhile.
+    /// Stands still with its players, and goes on if no other node has had its key meanwhile.
     Freeze,
-    /// It goes on. There may be another room with its key then.
+    /// Goes on. There may be another room with its key then.
     GoOn,
 }
 

@@ -9,9 +9,9 @@ use crate::memory::shrink_map;
 /// The place of a session that has left its shard for another node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Whereabouts {
-    /// It is frozen, and goes on there or here.
+    /// Frozen: the session goes on there or here.
     OnItsWay,
-    /// It goes on at the node in this slot.
+    /// Goes on at the node in this slot.
     At(u16),
 }
 
@@ -23,7 +23,7 @@ pub(crate) struct Moved(Mutex<Inner>);
 #[derive(Debug, Default)]
 struct Inner {
     left: HashMap<u64, Whereabouts>,
-    /// Those that have arrived elsewhere, by the time at which no client comes for them any more.
+    /// Sessions that have arrived elsewhere, by the time at which no client comes for them any more.
     forgotten_at: VecDeque<(Duration, Vec<u64>)>,
     came: HashSet<u64>,
 }

@@ -28,7 +28,7 @@ class Nodes:
         self._connect = connect
         self._others: list[BaseClient[Any, Any, Any]] = []
         self._opening: dict[str, asyncio.Task[Any]] = {}
-        # Those that have no room now.
+        # Sessions that have no room now.
         self._idle: dict[BaseClient[Any, Any, Any], asyncio.TimerHandle] = {}
 
     async def join(self, ask: Callable[[_playfield.Core], int], again: Any = None) -> Any:

@@ -39,7 +39,7 @@ pub(super) struct Talk {
     asks: BTreeSet<u32>,
     /// Answers that are given with the next turn.
     owed: Vec<(Slot, u64, Vec<u8>)>,
-    /// The last number that was told to each slot.
+    /// The last number sent to each slot.
     told: BTreeMap<Slot, u32>,
     /// The last number of each node, and whether the link was reset since.
     heard: BTreeMap<NodeId, (u32, bool)>,

@@ -39,7 +39,7 @@ pub(super) struct World {
     pub(super) engine_away: Outage,
     pub(super) saves: Saves,
     pub(super) asks: Vec<AskLog>,
-    /// The incarnations that were told to leave.
+    /// The incarnations that leave.
     pub(super) leaving: Vec<Incarnation>,
     faults: Vec<Fault>,
     probed_at: u64,

@@ -137,7 +137,7 @@ pub(crate) fn answered(ask: u64, result: Result<&[u8], AskError>) -> Effect {
     Effect::Answered { ask, result: result.map(<[u8]>::to_vec) }
 }
 
-/// Nodes with a link, over which something was told.
+/// Nodes with a link that has carried a message.
 pub(crate) fn linked() -> Pair {
     let mut pair = Pair::new();
     pair.tell(0, b"first");

@@ -54,7 +54,7 @@ pub struct Pausable {
     journal: Option<Arc<AtomicBool>>,
     /// The host has paused the room.
     paused: bool,
-    /// When the room was first not called.
+    /// The time at which the room was first not called.
     since: Option<Duration>,
     /// The calls that wait.
     waiting: VecDeque<Input<'static>>,

@@ -46,7 +46,7 @@ pub(super) struct Host {
     pub(super) inbox: RefCell<Inbox>,
     /// The time at which the load was last looked at.
     loaded_at: Cell<Duration>,
-    /// There are events, or orders of tasks, for the node.
+    /// Notified when there are events, or orders of tasks, for the node.
     work: Notify,
 }
 

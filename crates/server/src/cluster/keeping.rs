@@ -26,9 +26,9 @@ use crate::shard::mail::ShardMail;
 /// News of a room's claim, for its shard.
 #[derive(Debug)]
 pub(crate) enum Claim {
-    /// It is in doubt.
+    /// In doubt.
     Freeze,
-    /// It is certain again.
+    /// Certain again.
     Thaw,
     /// The room's save was opened again, for a new fence: compare it.
     Reopened { key: KeyOf, attempt: u64, opened: Box<Opened> },

@@ -16,7 +16,7 @@ use crate::shard::mail::ShardMail;
 use crate::shard::mail::join::{RETRIES, RoomSpec};
 use crate::shard::work;
 
-/// How often the room with a key is looked for: it may be about to end.
+/// The number of searches for the room with a key: it may be about to end.
 pub(crate) const SEARCHES: u8 = 1 + RETRIES;
 
 impl NodeHandle {

@@ -1,4 +1,4 @@
-//! What a node in a cluster needs beside it: addresses for clients, and a store that all share.
+//! Checks of a node in a cluster: its addresses for clients, and a store that all nodes share.
 
 use std::io;
 use std::net::SocketAddr;
